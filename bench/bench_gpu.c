@@ -97,3 +97,22 @@ void bench_gpu_read(void *to, const void *from, size_t bytes)
 {
     check(driver->cuMemcpyDtoH_v2(to, (uintptr_t) from, bytes), "cuMemcpyDtoH");
 }
+
+/* Copies of bench_gpu_copy; not ordered with the work of others on the default stream. */
+static CUstream copies;
+
+void bench_gpu_copy(void *to, const void *from, size_t bytes)
+{
+    if (NULL == copies) {
+        check(driver->cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    }
+    check(driver->cuMemcpyDtoDAsync_v2((uintptr_t) to, (uintptr_t) from, bytes, copies),
+          "cuMemcpyDtoDAsync");
+}
+
+void bench_gpu_copy_end(void)
+{
+    if (NULL != copies) {
+        check(driver->cuStreamSynchronize(copies), "cuStreamSynchronize");
+    }
+}

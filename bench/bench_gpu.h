@@ -37,4 +37,8 @@ void bench_gpu_free(void *memory);
 void bench_gpu_write(void *to, const void *from, size_t bytes);
 void bench_gpu_read(void *to, const void *from, size_t bytes);
 
+/** Begin a copy within the memory of the device; and wait for the end of all that were begun. */
+void bench_gpu_copy(void *to, const void *from, size_t bytes);
+void bench_gpu_copy_end(void);
+
 #endif /* BENCH_GPU_H */

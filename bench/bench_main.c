@@ -19,6 +19,7 @@
 #include <mpi.h>
 
 #include "bench_defer.h"
+#include "bench_exchanges.h"
 #include "bench_gpu.h"
 #include "bench_lockstep.h"
 #include "bench_message.h"
@@ -356,11 +357,16 @@ static bool prepare(bench_options_t *options, bench_output_t *output, char *erro
         return false;
     }
     layouts = (int) narrow_choice(options);
-    if (0 == layouts) {
+    if (NULL != options->exchange) {
+        if (2 > size) {
+            snprintf(error, ERROR_ROOM, "--exchange requires at least 2 ranks");
+            return false;
+        }
+    } else if (0 == layouts) {
         snprintf(error, ERROR_ROOM, "no layout is between --min-bytes and --max-bytes");
         return false;
     }
-    if (0 != size % 2) {
+    if (NULL == options->exchange && 0 != size % 2) {
         snprintf(error, ERROR_ROOM,
                  "the number of ranks must be even (rank 2i exchanges with rank 2i+1), not %d",
                  size);
@@ -371,6 +377,19 @@ static bool prepare(bench_options_t *options, bench_output_t *output, char *erro
     }
     MPI_Bcast(&right, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return 0 != right;
+}
+
+/* --exchange. @return the exit status */
+static int run_exchanges(bench_job_t *job, const bench_options_t *options, bench_output_t *output)
+{
+    int status = bench_exchanges_run(job, options, output) ? 0 : EXIT_WRONG;
+
+    if (0 == job->rank && !bench_output_close(output)) {
+        fprintf(stderr, "umrddt_bench: the results could not be written completely\n");
+        status = EXIT_USAGE;
+    }
+    MPI_Bcast(&status, 1, MPI_INT, 0, job->control);
+    return status;
 }
 
 static int run(bench_options_t *options, int rank)
@@ -389,6 +408,11 @@ static int run(bench_options_t *options, int rank)
         return EXIT_USAGE;
     }
     bench_job_open(&job, options->pattern);
+    if (NULL != options->exchange) {
+        status = run_exchanges(&job, options, &output);
+        bench_job_close(&job);
+        return status;
+    }
     if (0 == rank) {
         bench_output_begin(&output, options, job.size);
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "bench_exchanges.h"
 #include "bench_options.h"
 #include "bench_schemes.h"
 #include "bench_steady.h"
@@ -24,6 +25,13 @@
 #define QUICK_WARMUP     2
 #define QUICK_ITERATIONS 20
 #define QUICK_SECONDS    1.0
+
+/* --exchange: exchanges per iteration, and with --quick; the sizes of the blocks of collectives. */
+#define EXCHANGE_BURST            5
+#define EXCHANGE_WARMUP           2
+#define EXCHANGE_ITERATIONS       8
+#define EXCHANGE_QUICK_ITERATIONS 4
+#define EXCHANGE_SIZES            "8,1K,8K,64K,512K,4M,32M"
 
 /* Default of --hang-seconds. The slowest layout under valgrind takes much less. */
 #define HANG_SECONDS 300
@@ -52,6 +60,8 @@ enum {
     OPTION_REQUIRE_STEADY,
     OPTION_CONTIGUOUS_RECEIVER,
     OPTION_SCHEMES,
+    OPTION_EXCHANGE,
+    OPTION_SIZES,
     OPTION_BURST,
     OPTION_ROUNDS,
     OPTION_AUTO_WARMUP
@@ -85,6 +95,8 @@ static const struct option long_options[] = {
     {"require-steady", required_argument, NULL, OPTION_REQUIRE_STEADY},
     {"contiguous-receiver", no_argument, NULL, OPTION_CONTIGUOUS_RECEIVER},
     {"schemes", required_argument, NULL, OPTION_SCHEMES},
+    {"exchange", required_argument, NULL, OPTION_EXCHANGE},
+    {"sizes", required_argument, NULL, OPTION_SIZES},
     /* Names of earlier versions, which the help does not list. */
     {"trips", required_argument, NULL, OPTION_BURST},
     {"settle", required_argument, NULL, OPTION_AUTO_WARMUP},
@@ -180,6 +192,17 @@ void bench_options_help(FILE *file)
         "                           RDMA writes than needed with mkeys of ENTRIES pieces, or of equal\n"
         "                           blocks up to STRIDE bytes apart. umrddt_info --selftest prints\n"
         "                           both values. Requires 2 warm-ups\n"
+        "Exchanges\n"
+        "  --exchange LIST          time whole exchanges of any number of ranks instead of single\n"
+        "                           messages: halo26 (26 neighbours of a grid), faces (6 of them),\n"
+        "                           alltoallw (subarrays of matrices), bcast, allgather, alltoall,\n"
+        "                           allreduce, self (a message to oneself), stencil, halo, nbody, or all.\n"
+        "                           A name also stands for those that continue it after '-'\n"
+        "                           (halo26-128, halo26-32). An iteration is one exchange that is not\n"
+        "                           timed, then --burst timed ones (default %d), then the check of\n"
+        "                           every word. Default: --warmup %d --iterations %d; --quick: %d\n"
+        "  --sizes BYTES[,BYTES]    blocks of bcast, allgather, alltoall, allreduce and self, in\n"
+        "                           multiples of 8 bytes (default %s)\n"
         "Output\n"
         "  --csv FILE, --json FILE  also write the results to FILE; - is stdout, and the table then\n"
         "                           goes to stderr\n"
@@ -202,8 +225,9 @@ void bench_options_help(FILE *file)
         "Exit status: 0 success; 1 a message was wrong, or a --require option was not met; 2 wrong\n"
         "command line or number of ranks, or a file cannot be written; 3 a message did not arrive.\n",
         BENCH_MIN_ITERATIONS, QUICK_WARMUP, QUICK_ITERATIONS, QUICK_SECONDS, HANG_SECONDS,
-        bench_schemes_names, BENCH_WARMUP_SECONDS, BENCH_STEADY_CONTROL_BYTES, BENCH_MARGIN_BYTES,
-        BENCH_SAMPLE_BYTES >> 20, BENCH_NEAR_BYTES);
+        bench_schemes_names, BENCH_WARMUP_SECONDS, BENCH_STEADY_CONTROL_BYTES, EXCHANGE_BURST,
+        EXCHANGE_WARMUP, EXCHANGE_ITERATIONS, EXCHANGE_QUICK_ITERATIONS, EXCHANGE_SIZES,
+        BENCH_MARGIN_BYTES, BENCH_SAMPLE_BYTES >> 20, BENCH_NEAR_BYTES);
 }
 
 /* A number of bytes: digits, perhaps with K, M or G (KiB, MiB, GiB). */
@@ -250,6 +274,27 @@ static bool read_int(const char *text, int least, int *value)
     }
     *value = (int) number;
     return true;
+}
+
+/* BYTES[,BYTES], in multiples of 8 */
+static bool read_sizes(const char *text, bench_options_t *options)
+{
+    char list[256], *item, *rest = NULL;
+
+    options->size_count = 0;
+    if (sizeof(list) <= (size_t) snprintf(list, sizeof(list), "%s", text)) {
+        return false;
+    }
+    for (item = strtok_r(list, ",", &rest); NULL != item; item = strtok_r(NULL, ",", &rest)) {
+        uint64_t bytes;
+
+        if (BENCH_SIZES_MOST == options->size_count || !read_bytes(item, &bytes) || 0 == bytes
+            || 0 != bytes % 8 || BENCH_SIZE_MOST < bytes) {
+            return false;
+        }
+        options->sizes[options->size_count++] = bytes;
+    }
+    return 0 < options->size_count;
 }
 
 /* ENTRIES[,STRIDE] */
@@ -325,6 +370,12 @@ static bool take_option(int code, const char *value, bench_options_t *options,
     case OPTION_CONTIGUOUS_RECEIVER:
         options->contiguous_receiver = true;
         return true;
+    case OPTION_EXCHANGE:
+        options->exchange = value;
+        return true;
+    case OPTION_SIZES:
+        *expected = "multiples of 8 bytes up to 1G, at most 16, such as 8,64K,32M";
+        return read_sizes(value, options);
     case OPTION_PATTERN:
         options->pattern = optarg;
         return true;
@@ -399,6 +450,41 @@ static bool take_option(int code, const char *value, bench_options_t *options,
     }
 }
 
+/* Check --exchange and set its defaults. */
+static bool finish_exchange(bench_options_t *options, bool quick, char *error, size_t error_room)
+{
+    char unknown[64];
+
+    if (!bench_exchanges_known(options->exchange, unknown, sizeof(unknown))) {
+        snprintf(error, error_room, "--exchange: unknown exchange '%s'", unknown);
+        return false;
+    }
+    if (options->compare || options->bare || 0 < options->schemes.count || options->require_steady
+        || NULL != options->require_scheme || options->contiguous_receiver) {
+        snprintf(error, error_room,
+                 "--exchange excludes --compare, --bare, --schemes, --contiguous-receiver and "
+                 "--require options");
+        return false;
+    }
+    if (options->send_on_gpu != options->recv_on_gpu) {
+        snprintf(error, error_room, "--exchange requires --memory host or gpu");
+        return false;
+    }
+    if (0 == options->size_count) {
+        (void) read_sizes(EXCHANGE_SIZES, options);
+    }
+    if (0 == options->burst) {
+        options->burst = EXCHANGE_BURST;
+    }
+    if (0 > options->warmup) {
+        options->warmup = EXCHANGE_WARMUP;
+    }
+    if (0 > options->iterations) {
+        options->iterations = quick ? EXCHANGE_QUICK_ITERATIONS : EXCHANGE_ITERATIONS;
+    }
+    return true;
+}
+
 bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *error,
                          size_t error_room)
 {
@@ -411,7 +497,6 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
     options->memory = "host";
     options->max_bytes = UINT64_MAX;
     options->hang_seconds = HANG_SECONDS;
-    options->burst = 1;
     options->rounds = 1;
     options->warmup = -1;
     options->iterations = -1;
@@ -492,6 +577,14 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
         snprintf(error, error_room, "--csv - and --json - cannot both go to stdout");
         return false;
     }
+    if (NULL == options->exchange && 0 < options->size_count) {
+        snprintf(error, error_room, "--sizes requires --exchange");
+        return false;
+    }
+    if (NULL != options->exchange && !finish_exchange(options, quick, error, error_room)) {
+        return false;
+    }
+    options->burst = 0 < options->burst ? options->burst : 1;
     if (0 > options->warmup) {
         options->warmup = quick ? QUICK_WARMUP : 10;
     }

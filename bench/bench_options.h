@@ -25,6 +25,10 @@
 /** Maximum number of schemes in a list. */
 #define BENCH_SCHEMES_MOST 8
 
+/** Maximum number of --sizes, and of bytes of one. */
+#define BENCH_SIZES_MOST 16
+#define BENCH_SIZE_MOST  ((uint64_t) 1 << 30)
+
 /** Maximum of --rounds. */
 #define BENCH_ROUNDS_MOST 9
 
@@ -60,11 +64,14 @@ typedef struct bench_options_t {
     uint64_t max_bytes;
     int warmup;
     int iterations;
-    int burst;                  /**< round trips per iteration */
-    int rounds;                 /**< with schemes: repetitions of all */
-    int auto_warmup;            /**< with schemes: round trips with auto before them */
-    double max_seconds;         /**< for a layout; 0 is no limit */
-    int hang_seconds;           /**< per iteration, then the job aborts; 0 is no limit */
+    int burst;                        /**< round trips per iteration, or exchanges */
+    int rounds;                       /**< with schemes: repetitions of all */
+    int auto_warmup;                  /**< with schemes: round trips with auto before them */
+    double max_seconds;               /**< for a layout; 0 is no limit */
+    int hang_seconds;                 /**< per iteration, then the job aborts; 0 is no limit */
+    const char *exchange;             /**< list of --exchange, or NULL */
+    uint64_t sizes[BENCH_SIZES_MOST]; /**< with exchange: bytes of a block of a collective */
+    int size_count;
     const char *csv;            /**< file, "-" for stdout, or NULL */
     const char *json;           /**< file, "-" for stdout, or NULL */
     const char *require_scheme; /**< or NULL */

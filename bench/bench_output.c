@@ -70,6 +70,24 @@ bool bench_output_open(bench_output_t *output, const bench_options_t *options, i
     return true;
 }
 
+void bench_output_json_head(const bench_output_t *output, const bench_options_t *options, int ranks,
+                            const char *list)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING], *stop;
+    int length;
+
+    MPI_Get_library_version(library, &length);
+    /* the first field, as it may hold characters that JSON would want escaped */
+    stop = library + strcspn(library, ",\"\\\n");
+    *stop = '\0';
+    fprintf(output->json,
+            "{\n  \"program\": \"umrddt_bench\",\n  \"version\": \"%s\",\n  \"mpi\": \"%s\",\n"
+            "  \"ranks\": %d,\n  \"memory\": \"%s\",\n  \"warmup\": %d,\n"
+            "  \"iterations\": %d,\n  \"max_seconds_per_layout\": %g,\n  \"%s\": [",
+            UMRDDT_VERSION, library, ranks, options->memory, options->warmup, options->iterations,
+            options->max_seconds, list);
+}
+
 void bench_output_begin(bench_output_t *output, const bench_options_t *options, int ranks)
 {
     size_t i;
@@ -113,19 +131,7 @@ void bench_output_begin(bench_output_t *output, const bench_options_t *options, 
                 options->breakdown ? ",pack_us,out_us,in_us,unpack_us" : "");
     }
     if (NULL != output->json) {
-        char library[MPI_MAX_LIBRARY_VERSION_STRING], *stop;
-        int length;
-
-        MPI_Get_library_version(library, &length);
-        /* the first field, as it may hold characters that JSON would want escaped */
-        stop = library + strcspn(library, ",\"\\\n");
-        *stop = '\0';
-        fprintf(output->json,
-                "{\n  \"program\": \"umrddt_bench\",\n  \"version\": \"%s\",\n  \"mpi\": \"%s\",\n"
-                "  \"ranks\": %d,\n  \"memory\": \"%s\",\n  \"warmup\": %d,\n"
-                "  \"iterations\": %d,\n  \"max_seconds_per_layout\": %g,\n  \"layouts\": [",
-                UMRDDT_VERSION, library, ranks, options->memory, options->warmup,
-                options->iterations, options->max_seconds);
+        bench_output_json_head(output, options, ranks, "layouts");
     }
 }
 
@@ -335,7 +341,7 @@ static void print_against(const bench_output_t *output)
     }
 }
 
-static void clear_progress(bench_output_t *output)
+void bench_output_clear_progress(bench_output_t *output)
 {
     if (output->progress_shown) {
         fprintf(stderr, "\r%*s\r", 78, "");
@@ -367,7 +373,7 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
     FILE *file = output->table;
     size_t i;
 
-    clear_progress(output);
+    bench_output_clear_progress(output);
     if (result->send_blocks == result->recv_blocks) {
         snprintf(blocks, sizeof(blocks), "%" PRIu64, result->send_blocks);
     } else {
@@ -429,7 +435,7 @@ void bench_output_end(bench_output_t *output, double seconds)
 {
     size_t i;
 
-    clear_progress(output);
+    bench_output_clear_progress(output);
     fprintf(output->table,
             "# %d layouts run, %d verified, %d failed, in %.0f s; by scheme:", output->run,
             output->run - output->failed, output->failed, seconds);

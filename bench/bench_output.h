@@ -49,6 +49,13 @@ typedef struct bench_output_t {
 /** Maximum ratio to the time of the base PML alone for a message that is passed through. */
 #define BENCH_OUTPUT_PASSED 1.02
 
+/** Write the begin of the JSON file, up to the list @p list. */
+void bench_output_json_head(const bench_output_t *output, const bench_options_t *options, int ranks,
+                            const char *list);
+
+/** Remove the progress line, if there is one. */
+void bench_output_clear_progress(bench_output_t *output);
+
 /**
  * Open the files.
  *

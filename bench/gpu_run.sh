@@ -37,10 +37,11 @@
 #             applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md)
 #
 # --cuda-ompi PREFIX: the prefix of an Open MPI 5.0 that is configured with CUDA. umrddt is built a second
-# time for it. The steps are then build, bases and compare. bases runs the rows of test/mpi/cases that need
-# GPUs on the stock Open MPI, and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare
-# times messages and MPI_Alltoallw on all of them in turns (times.csv, times.md). gpu_bases does both. It has
-# the details and accepts --software, --rows, --parallel, --row-seconds, --skip-passed, --rounds and --setups. With
+# time for it. The steps are then build, bases and compare, and with --only exchanges. bases runs the rows
+# of test/mpi/cases that need GPUs on the stock Open MPI, and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare
+# times messages and MPI_Alltoallw on all of them in turns (times.csv, times.md). exchanges times halos and
+# collectives (exchanges.csv, exchanges.md). gpu_bases does all. It has the details and accepts --software,
+# --rows, --parallel, --row-seconds, --skip-passed, --rounds, --setups, --exchanges and --sizes. With
 # --mps the rows run under MPS and the times do not.
 #
 # Exit status: 0 if every step that ran succeeded.
@@ -70,7 +71,7 @@ while [ $# -gt 0 ]; do
     --cuda-ompi) cuda_ompi=$2; shift ;;
     --memory) memories=${2//,/ }; shift ;;
     --software) gpu_bases+=(--software) ;;
-    --rows | --parallel | --rounds | --setups | --ways | --row-seconds | --skip-passed) gpu_bases+=("$1" "$2"); shift ;;
+    --rows | --parallel | --rounds | --setups | --ways | --row-seconds | --skip-passed | --exchanges | --sizes) gpu_bases+=("$1" "$2"); shift ;;
     -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
     *) source=$1 ;;
@@ -203,7 +204,7 @@ mps_quit() {
 
 # The summary of gpu_bases is also printed last. Its rows run under MPS if requested, its times do
 # not.
-for what in bases:rows compare:times; do
+for what in bases:rows compare:times exchanges:exchanges; do
     if wanted ${what%:*}; then
         [ "$mps$what" != yesbases:rows ] || mps_begin
         step ${what%:*} 420 "$tree/bench/gpu_bases" ${what#*:} --stock "$build" --cuda "$build-cuda" --out "$out" ${gpu_bases[@]+"${gpu_bases[@]}"}

@@ -174,8 +174,8 @@ static void make(void)
     mca_pml_umrddt.events = &events[0];
     mca_pml_umrddt.last_event = &events[1];
 
-    CHECK(mca_pml_umrddt_request_ids_grow(&mca_pml_umrddt.request_ids, 1024)
-          && mca_pml_umrddt_request_ids_grow(&mca_pml_umrddt.request_ids, 1024));
+    CHECK(umrddt_ids_grow(&mca_pml_umrddt.request_ids, 1024)
+          && umrddt_ids_grow(&mca_pml_umrddt.request_ids, 1024));
     mca_pml_umrddt.request_ids.free[0] = 0;
     mca_pml_umrddt.request_ids.first = 1;
 
@@ -183,7 +183,7 @@ static void make(void)
     recvs[0].ops = &umr;
     recvs[0].endpoint = (void *) &thing;
     RDMA(0)->keyset = (void *) &thing;
-    recvs[0].fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, &recvs[0]);
+    recvs[0].fin = umrddt_number_new(&mca_pml_umrddt.fins, &recvs[0]);
     add_recv(1, MCA_PML_UMRDDT_RECV_CREDIT);
     recvs[1].endpoint = (void *) &thing;
     recvs[1].ops = &direct;
@@ -201,8 +201,8 @@ static void make(void)
 
 static void unmake(void)
 {
-    mca_pml_umrddt_fins_free(&mca_pml_umrddt.fins);
-    mca_pml_umrddt_request_ids_free(&mca_pml_umrddt.request_ids);
+    umrddt_numbers_free(&mca_pml_umrddt.fins);
+    umrddt_ids_free(&mca_pml_umrddt.request_ids);
     OBJ_DESTRUCT(&mca_pml_umrddt.peers);
     OBJ_DESTRUCT(&mca_pml_umrddt.lock);
 }
@@ -233,7 +233,7 @@ static void receives(void)
     BREAKS("FINs: each number is", recvs[0].fin += 1);
     BREAKS("FINs: numbers that are taken", ++mca_pml_umrddt.fins.used);
     BREAKS("receives: one that waits for a FIN",
-           (void) mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recvs[0].fin));
+           (void) umrddt_number_give(&mca_pml_umrddt.fins, recvs[0].fin));
     BREAKS("receives: what is named", RDMA(0)->keyset = NULL);
     BREAKS("receives: what is named", RDMA(1)->memory = NULL);
     BREAKS("receives: one that keys are named for", recvs[1].endpoint = NULL);

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Request ids of pending messages (pml_umrddt_ids.h), compared with a plain table. */
+/* Request ids of pending messages (umrddt_ids.h), compared with a plain table. */
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
 
@@ -32,7 +32,7 @@ static unsigned random_below(unsigned bound)
 /* The lowest free one, for any sequence of allocations and releases. */
 static void request_ids_random(void)
 {
-    mca_pml_umrddt_request_ids_t request_ids = {0};
+    umrddt_ids_t request_ids = {0};
     static bool taken[MOST];
     unsigned count = 0, bias = 2;
 
@@ -47,11 +47,10 @@ static void request_ids_random(void)
                 ++lowest;
             }
             if (MOST == lowest) {
-                CHECK(!mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id));
+                CHECK(!umrddt_id_take(&request_ids, MOST, &request_id));
                 continue;
             }
-            CHECK(mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id)
-                  && lowest == request_id);
+            CHECK(umrddt_id_take(&request_ids, MOST, &request_id) && lowest == request_id);
             taken[request_id] = true;
             ++count;
         } else if (0 < count) {
@@ -59,66 +58,66 @@ static void request_ids_random(void)
             while (!taken[request_id]) {
                 request_id = (request_id + 1) % MOST;
             }
-            mca_pml_umrddt_request_id_give(&request_ids, request_id);
+            umrddt_id_give(&request_ids, request_id);
             taken[request_id] = false;
             --count;
         }
     }
-    mca_pml_umrddt_request_ids_free(&request_ids);
+    umrddt_ids_free(&request_ids);
     CHECK(NULL == request_ids.free && 0 == request_ids.words);
 }
 
 /* All of them, and no more. */
 static void request_ids_full(void)
 {
-    mca_pml_umrddt_request_ids_t request_ids = {0};
+    umrddt_ids_t request_ids = {0};
     uint32_t request_id;
 
     for (uint32_t i = 0; i < MOST; ++i) {
-        CHECK(mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id) && i == request_id);
+        CHECK(umrddt_id_take(&request_ids, MOST, &request_id) && i == request_id);
     }
-    CHECK(!mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id));
-    mca_pml_umrddt_request_id_give(&request_ids, 700);
-    mca_pml_umrddt_request_id_give(&request_ids, 3);
-    CHECK(mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id) && 3 == request_id);
-    CHECK(mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id) && 700 == request_id);
-    CHECK(!mca_pml_umrddt_request_id_take(&request_ids, MOST, &request_id));
-    mca_pml_umrddt_request_ids_free(&request_ids);
+    CHECK(!umrddt_id_take(&request_ids, MOST, &request_id));
+    umrddt_id_give(&request_ids, 700);
+    umrddt_id_give(&request_ids, 3);
+    CHECK(umrddt_id_take(&request_ids, MOST, &request_id) && 3 == request_id);
+    CHECK(umrddt_id_take(&request_ids, MOST, &request_id) && 700 == request_id);
+    CHECK(!umrddt_id_take(&request_ids, MOST, &request_id));
+    umrddt_ids_free(&request_ids);
 }
 
 /* Numbers of FINs: each its own, and found until it is given back; also where they wrap around. */
 static void fins_random(uint32_t first)
 {
-    mca_pml_umrddt_fins_t fins = {.next = first};
+    umrddt_numbers_t fins = {.next = first};
     static uint32_t numbers[MOST];
     uint32_t stale = 0;
 
     memset(numbers, 0, sizeof(numbers));
-    CHECK(NULL == mca_pml_umrddt_fin_find(&fins, 1));
+    CHECK(NULL == umrddt_number_find(&fins, 1));
     for (int step = 0; step < STEPS; ++step) {
         unsigned i = random_below(step < STEPS / 2 ? 8 : MOST);
 
         if (0 == numbers[i]) {
-            numbers[i] = mca_pml_umrddt_fin_new(&fins, RECEIVE(i));
+            numbers[i] = umrddt_number_new(&fins, RECEIVE(i));
             CHECK(0 != numbers[i] && stale != numbers[i]);
         } else {
-            mca_pml_umrddt_fin_give(&fins, numbers[i]);
+            umrddt_number_give(&fins, numbers[i]);
             stale = numbers[i];
             numbers[i] = 0;
-            CHECK(NULL == mca_pml_umrddt_fin_find(&fins, stale));
+            CHECK(NULL == umrddt_number_find(&fins, stale));
         }
         i = random_below(MOST);
         if (0 != numbers[i]) {
-            CHECK(RECEIVE(i) == mca_pml_umrddt_fin_find(&fins, numbers[i]));
+            CHECK(RECEIVE(i) == umrddt_number_find(&fins, numbers[i]));
             /* another one's place, but not its number */
-            CHECK(RECEIVE(i) != mca_pml_umrddt_fin_find(&fins, numbers[i] + fins.size));
+            CHECK(RECEIVE(i) != umrddt_number_find(&fins, numbers[i] + fins.size));
         }
-        CHECK(NULL == mca_pml_umrddt_fin_find(&fins, 0));
+        CHECK(NULL == umrddt_number_find(&fins, 0));
     }
     for (unsigned i = 0; i < MOST; ++i) {
-        CHECK(0 == numbers[i] || RECEIVE(i) == mca_pml_umrddt_fin_find(&fins, numbers[i]));
+        CHECK(0 == numbers[i] || RECEIVE(i) == umrddt_number_find(&fins, numbers[i]));
     }
-    mca_pml_umrddt_fins_free(&fins);
+    umrddt_numbers_free(&fins);
 }
 
 int main(void)

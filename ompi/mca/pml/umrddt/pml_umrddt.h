@@ -44,7 +44,7 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_offers.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_counters.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_ids.h"
+#include "umrddt_ids.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_params.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 
@@ -99,7 +99,7 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_event_t *last_event; /**< tail of the queue, unless it is empty */
     opal_hash_table_t peers;            /**< process name -> mca_pml_umrddt_peer_t */
     uint32_t comm_end; /**< one above the highest index ever used in the table of communicators */
-    mca_pml_umrddt_request_ids_t request_ids;
+    umrddt_ids_t request_ids;
     uint64_t seq;
     opal_free_list_t sends;
     opal_free_list_t recvs;
@@ -115,7 +115,7 @@ typedef struct mca_pml_umrddt_t {
     int freed;   /**< of the sends, those freed by the application; atomic */
     int refused; /**< control messages queued after a refusal; atomic */
     uint32_t ticks;
-    mca_pml_umrddt_fins_t fins;              /**< immediate data -> receive */
+    umrddt_numbers_t fins;                   /**< immediate data -> receive */
     void *scratch;                           /**< buffer in which a CTS is built */
     size_t scratch_size;                     /**< mca_pml_umrddt_reply_room */
     struct opal_umrddt_received_t *received; /**< layouts and buffers that have received */

@@ -101,8 +101,8 @@ static void lists_fini(void)
         OBJ_DESTRUCT(&mca_pml_umrddt.waiting[role]);
     }
     OBJ_DESTRUCT(&mca_pml_umrddt.receives);
-    mca_pml_umrddt_fins_free(&mca_pml_umrddt.fins);
-    mca_pml_umrddt_request_ids_free(&mca_pml_umrddt.request_ids);
+    umrddt_numbers_free(&mca_pml_umrddt.fins);
+    umrddt_ids_free(&mca_pml_umrddt.request_ids);
     OBJ_DESTRUCT(&mca_pml_umrddt.peers);
     mca_pml_umrddt.events = NULL;
     OBJ_DESTRUCT(&mca_pml_umrddt.lock);

@@ -16,12 +16,11 @@
 #include "ompi_config.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/output.h"
 
@@ -41,46 +40,6 @@ static bool make_cookie(uint8_t *cookie)
         got += 0 < n ? (size_t) n : 0;
     }
     return true;
-}
-
-/** FNV-1a: the same bytes give the same number in every process. */
-static uint64_t hash(uint64_t sum, const void *bytes, size_t length)
-{
-    for (size_t i = 0; i < length; ++i) {
-        sum = (sum ^ ((const unsigned char *) bytes)[i]) * UINT64_C(0x100000001b3);
-    }
-    return sum;
-}
-
-/**
- * Identify the processes that can open each other's CUDA IPC handles: same kernel and boot, same
- * namespaces of process ids and System V IPC. Containers of one node may differ. @return 0: unknown
- */
-static uint64_t host_identity(void)
-{
-    static const char *const spaces[] = {"/proc/self/ns/pid", "/proc/self/ns/ipc"};
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    char boot[64] = "";
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    bool read = NULL != file && NULL != fgets(boot, sizeof(boot), file);
-
-    if (NULL != file) {
-        fclose(file);
-    }
-    if (!read) {
-        return 0;
-    }
-    sum = hash(sum, boot, strlen(boot));
-    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); ++i) {
-        struct stat space;
-
-        if (0 != stat(spaces[i], &space)) {
-            return 0;
-        }
-        sum = hash(sum, &space.st_dev, sizeof(space.st_dev));
-        sum = hash(sum, &space.st_ino, sizeof(space.st_ino));
-    }
-    return 0 == sum ? 1 : sum;
 }
 
 /** Implements mode_of of opal_umrddt_collectives_t. */
@@ -108,7 +67,7 @@ bool mca_pml_umrddt_publish(void)
             self->flags |= (uint32_t) opal_umrddt_collectives.mode << MCA_PML_UMRDDT_COLL_SHIFT;
         }
     }
-    self->host = host_identity();
+    self->host = opal_umrddt_gpu_ipc_domain();
     if (!make_cookie(self->cookie)) {
         opal_output(0, "pml:umrddt: no random numbers are to be had; not used");
         return false;

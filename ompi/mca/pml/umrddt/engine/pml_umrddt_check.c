@@ -87,7 +87,7 @@ static const char *check_events(void)
 /** Called under the lock. */
 static const char *check_request_ids(void)
 {
-    const mca_pml_umrddt_request_ids_t *request_ids = &mca_pml_umrddt.request_ids;
+    const umrddt_ids_t *request_ids = &mca_pml_umrddt.request_ids;
 
     MCA_PML_UMRDDT_HOLDS(request_ids->first <= request_ids->words,
                          "request ids: where free ones are looked for is in the table");
@@ -104,14 +104,14 @@ static const char *check_request_ids(void)
 
 static const char *check_fins(void)
 {
-    const mca_pml_umrddt_fins_t *fins = &mca_pml_umrddt.fins;
+    const umrddt_numbers_t *fins = &mca_pml_umrddt.fins;
     uint32_t used = 0;
 
     for (uint32_t i = 0; i < fins->size; ++i) {
-        const mca_pml_umrddt_recv_t *recv = fins->table[i].recv;
+        const mca_pml_umrddt_recv_t *recv = fins->table[i].owner;
 
         if (NULL != recv) {
-            MCA_PML_UMRDDT_HOLDS(recv->fin == fins->table[i].fin
+            MCA_PML_UMRDDT_HOLDS(recv->fin == fins->table[i].number
                                      && i == (recv->fin & (fins->size - 1)),
                                  "FINs: each number is its receive's");
             ++used;

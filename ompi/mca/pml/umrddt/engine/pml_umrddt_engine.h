@@ -107,7 +107,7 @@ void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
 static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
 {
     if (0 != recv->fin) {
-        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        umrddt_number_give(&mca_pml_umrddt.fins, recv->fin);
         recv->fin = 0;
     }
 }
@@ -193,6 +193,10 @@ void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, boo
 
 /** The reply is malformed: end the message with an error. */
 void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
+
+/** A field of the reply is invalid, and the base PML is going to carry the message: count and
+ * report it. */
+void mca_pml_umrddt_send_report_invalid(const mca_pml_umrddt_send_t *send);
 
 /** Cancel a receive for a reply that will not arrive. A start may call it too. */
 void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);

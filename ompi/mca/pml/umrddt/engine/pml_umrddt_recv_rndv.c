@@ -306,7 +306,7 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
 
 void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin)
 {
-    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, fin);
+    mca_pml_umrddt_recv_t *recv = umrddt_number_find(&mca_pml_umrddt.fins, fin);
 
     (void) context;
     if (OPAL_UNLIKELY(NULL == recv || recv->endpoint != endpoint || NULL == recv->ops->fin)) {

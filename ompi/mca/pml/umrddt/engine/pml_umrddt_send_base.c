@@ -196,8 +196,8 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     /* mca_pml_umrddt_send_finish releases it */
-    has_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
-                                            MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
+    has_id = umrddt_id_take(&mca_pml_umrddt.request_ids, MCA_PML_UMRDDT_MAX_REQUEST_IDS,
+                            &send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (!has_id) {
         opal_umrddt_gpu_stage_put(&send->stage);

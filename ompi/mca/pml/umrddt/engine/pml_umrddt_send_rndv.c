@@ -55,8 +55,8 @@ static int prepare(mca_pml_umrddt_send_t *send)
     memset(send->held, 0, sizeof(send->held));
     send->endpoint = NULL;
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    has_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
-                                            MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
+    has_id = umrddt_id_take(&mca_pml_umrddt.request_ids, MCA_PML_UMRDDT_MAX_REQUEST_IDS,
+                            &send->request_id);
     rts->seq = ++mca_pml_umrddt.seq;
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (OPAL_UNLIKELY(!has_id)) {
@@ -215,7 +215,7 @@ static void reply_event(void *owner);
 void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send)
 {
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    mca_pml_umrddt_request_id_give(&mca_pml_umrddt.request_ids, send->request_id);
+    umrddt_id_give(&mca_pml_umrddt.request_ids, send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
 
@@ -431,6 +431,16 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
     opal_output(0, "pml:umrddt: a malformed reply to a message of %llu bytes; the message fails",
                 (unsigned long long) send->layout->size);
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
+}
+
+void mca_pml_umrddt_send_report_invalid(const mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(
+        0,
+        "pml:umrddt: the reply of rank %d for a message of %llu bytes is invalid; the base PML "
+        "carries it",
+        send->dst, (unsigned long long) send->layout->size);
 }
 
 /** The receiver falls back to the base PML. With an address, it refuses that endpoint. */

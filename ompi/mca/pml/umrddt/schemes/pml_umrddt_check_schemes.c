@@ -58,9 +58,9 @@ static const char *check_rdma(const mca_pml_umrddt_recv_t *recv, bool named)
     if (MCA_PML_UMRDDT_RECV_CREDIT == recv->state) {
         MCA_PML_UMRDDT_HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
     } else if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
-        MCA_PML_UMRDDT_HOLDS(
-            0 != recv->fin && recv == mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, recv->fin),
-            "receives: one that waits for a FIN is found by it");
+        MCA_PML_UMRDDT_HOLDS(0 != recv->fin
+                                 && recv == umrddt_number_find(&mca_pml_umrddt.fins, recv->fin),
+                             "receives: one that waits for a FIN is found by it");
     } else {
         return NULL;
     }

@@ -305,12 +305,7 @@ static void write_done(void *context, int status)
  * back to the base PML. */
 static void malformed(mca_pml_umrddt_send_t *send)
 {
-    MCA_PML_UMRDDT_COUNT(protocol_errors);
-    opal_output(
-        0,
-        "pml:umrddt: the reply of rank %d for a message of %llu bytes is invalid; the base PML "
-        "carries it",
-        send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_send_report_invalid(send);
     mca_pml_umrddt_send_fail(send, false);
 }
 

@@ -257,12 +257,7 @@ static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
     mca_pml_umrddt_send_landed(send, true);
     rc = send_begin(send, length);
     if (OMPI_ERR_BAD_PARAM == rc) {
-        MCA_PML_UMRDDT_COUNT(protocol_errors);
-        opal_output(
-            0,
-            "pml:umrddt: rank %d wants a message of %llu bytes in chunks that make no sense; "
-            "it goes by the base PML",
-            send->dst, (unsigned long long) send->layout->size);
+        mca_pml_umrddt_send_report_invalid(send);
     }
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_send_fail(send, false);
@@ -300,12 +295,7 @@ static void replied(mca_pml_umrddt_send_t *send, bool valid)
         held->pack->hca.stopped = true;
         return;
     }
-    MCA_PML_UMRDDT_COUNT(protocol_errors);
-    opal_output(
-        0,
-        "pml:umrddt: a malformed reply from rank %d, to a message of %llu bytes that travels in "
-        "chunks; it goes by the base PML",
-        send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_send_report_invalid(send);
     held->pack->not_packed = true; /* writes that were posted still arrive */
 }
 
@@ -354,7 +344,7 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
         return NULL;
     }
     if (0 == recv->fin) {
-        recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
+        recv->fin = umrddt_number_new(&mca_pml_umrddt.fins, recv);
     }
     return 0 == recv->fin ? NULL : endpoint;
 }

@@ -237,7 +237,7 @@ static bool take_credit(void *owner)
         return true;
     }
     recv->state = MCA_PML_UMRDDT_RECV_FIN;
-    recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
+    recv->fin = umrddt_number_new(&mca_pml_umrddt.fins, recv);
     if (0 == recv->fin || OMPI_SUCCESS != rdma->cts(recv)) {
         mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);

@@ -133,7 +133,7 @@ static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         return false;
     }
-    mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+    umrddt_number_give(&mca_pml_umrddt.fins, recv->fin);
     recv->fin = 0;
     mca_pml_umrddt_rdma_slot_end(recv, true);
     return true;

@@ -56,6 +56,14 @@ _Static_assert(112 == sizeof(opal_umrddt_gpu_export_t), "an export has no paddin
  */
 uint32_t opal_umrddt_gpu_export_check(const opal_umrddt_gpu_export_t *export);
 
+/**
+ * Identify the processes that can open each other's CUDA IPC handles: same kernel and boot, same
+ * namespaces of process ids and System V IPC. Containers of one node may differ.
+ *
+ * @return the same number in all of them; 0: unknown
+ */
+uint64_t opal_umrddt_gpu_ipc_domain(void);
+
 /** An import in use. */
 typedef struct opal_umrddt_gpu_import_t opal_umrddt_gpu_import_t;
 
