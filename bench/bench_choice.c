@@ -224,6 +224,7 @@ int main(int argc, char **argv)
     setenv("OMPI_MCA_btl", "self", 1);
     MPI_Init(NULL, NULL);
     prepare();
+    bench_count_begin();
     choice = measure(choices_counted, count);
     lookup = measure(lookups_counted, count);
     question = measure(questions_counted, count);

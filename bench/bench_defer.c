@@ -27,6 +27,7 @@
 
 #define MAX_ROWS   64
 #define MAX_ROUNDS 1000
+#define BATCHES    60
 
 typedef enum side_t {
     SIDE_BASE,
@@ -49,6 +50,7 @@ typedef struct defer_t {
     const char *mpirun;
     bool multiple;
     int rounds;
+    int batches;
     double max_ratio; /* 0: none */
     char self[4096];
     int row_count;
@@ -83,6 +85,7 @@ static void usage(FILE *file)
         "  --memory WHAT      pml_umrddt_memory: gpu, host or all (default all, which requires an HCA or\n"
         "                     umrddt_sim; without one umrddt replaces no function of the base PML)\n"
         "  --rounds N         number of jobs of each kind (default 20)\n"
+        "  --batches N        number of batches of messages that a job times (default 60)\n"
         "  --multiple         use MPI_THREAD_MULTIPLE\n"
         "  --pattern VALUE    use a communicator with this mpi_communication_pattern\n"
         "  --model FILE       pml_umrddt_model: also measure messages with blocks of 1 KiB and more,\n"
@@ -104,6 +107,7 @@ static bool parse(int argc, char **argv, defer_t *defer)
         OPTION_BASE,
         OPTION_MEMORY,
         OPTION_ROUNDS,
+        OPTION_BATCHES,
         OPTION_MULTIPLE,
         OPTION_PATTERN,
         OPTION_MODEL,
@@ -115,6 +119,7 @@ static bool parse(int argc, char **argv, defer_t *defer)
         {"base", required_argument, NULL, OPTION_BASE},
         {"memory", required_argument, NULL, OPTION_MEMORY},
         {"rounds", required_argument, NULL, OPTION_ROUNDS},
+        {"batches", required_argument, NULL, OPTION_BATCHES},
         {"multiple", no_argument, NULL, OPTION_MULTIPLE},
         {"pattern", required_argument, NULL, OPTION_PATTERN},
         {"model", required_argument, NULL, OPTION_MODEL},
@@ -144,6 +149,14 @@ static bool parse(int argc, char **argv, defer_t *defer)
             if ('\0' != *end || 1 > defer->rounds || MAX_ROUNDS < defer->rounds) {
                 fprintf(stderr, "umrddt_bench: --rounds '%s': expected a number from 1 to %d\n",
                         optarg, MAX_ROUNDS);
+                return false;
+            }
+            break;
+        case OPTION_BATCHES:
+            defer->batches = (int) strtol(optarg, &end, 10);
+            if ('\0' != *end || 1 > defer->batches || BENCH_DEFER_MAX_BATCHES < defer->batches) {
+                fprintf(stderr, "umrddt_bench: --batches '%s': expected a number from 1 to %d\n",
+                        optarg, BENCH_DEFER_MAX_BATCHES);
                 return false;
             }
             break;
@@ -212,11 +225,11 @@ static bool run_job(defer_t *defer, side_t side, int round)
                       "%s -n 2 --mca pml %s --mca pml_umrddt_base_pml %s "
                       "--mca pml_umrddt_memory %s --mca pml_umrddt_model '%s' "
                       "--mca opal_common_ucx_tls any --mca opal_common_ucx_devices any "
-                      "'%s' %s pair %s %s %s </dev/null",
+                      "'%s' %s pair %s %s %d %s </dev/null",
                       defer->mpirun, SIDE_UMRDDT == side ? "umrddt" : defer->base, defer->base,
                       defer->memory, NULL == defer->model ? "none" : defer->model, defer->self,
                       BENCH_DEFER_JOB, defer->multiple ? "multiple" : "single",
-                      NULL == defer->pattern ? "-" : defer->pattern,
+                      NULL == defer->pattern ? "-" : defer->pattern, defer->batches,
                       NULL == defer->model ? "" : "passed");
     job = (int) sizeof(command) > length ? popen(command, "r") : NULL;
     if (NULL == job) {
@@ -306,8 +319,11 @@ static double print_row(const row_t *row, int rounds)
 
 int bench_defer_main(int argc, char **argv)
 {
-    defer_t defer = {
-        .base = "ob1", .memory = "all", .rounds = 20, .mpirun = getenv("UMRDDT_MPIRUN")};
+    defer_t defer = {.base = "ob1",
+                     .memory = "all",
+                     .rounds = 20,
+                     .batches = BATCHES,
+                     .mpirun = getenv("UMRDDT_MPIRUN")};
     int status = 0, round, i;
     ssize_t length;
 

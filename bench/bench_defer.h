@@ -21,6 +21,9 @@
 /** First argument of a process of such a job. */
 #define BENCH_DEFER_JOB "--defer-job"
 
+/** Most batches that a job times. */
+#define BENCH_DEFER_MAX_BATCHES 1000
+
 /** How a job's results are said, a line each: FORM, BYTES, microseconds a message (median, and what
  * a tenth of the batches is below). */
 #define BENCH_DEFER_LINE "defer %15s %d %lf %lf"

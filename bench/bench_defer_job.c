@@ -29,9 +29,7 @@
 #define TAG       7
 
 /* Batches are short, so that most of them are not interrupted, and many. */
-#define BATCHES    60
-#define WARM_UP    5
-#define SELF_PAIRS 1000
+#define WARM_UP 5
 
 typedef struct place_t {
     MPI_Comm comm;
@@ -39,6 +37,7 @@ typedef struct place_t {
     int peer;
     char *out;
     char *in;
+    int pairs; /* of messages to itself */
 } place_t;
 
 static void blocking(const place_t *place, int count, MPI_Datatype type, int rounds)
@@ -113,10 +112,11 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static void measure(const place_t *place, const form_t *form, int bytes)
+static void measure(const place_t *place, const form_t *form, int bytes, int batches)
 {
     const int rounds = WINDOW == form->messages ? 1 : 4096 < bytes ? 8 : 40;
-    double times[BATCHES];
+    const int warm_up = WARM_UP < batches ? WARM_UP : batches;
+    double times[BENCH_DEFER_MAX_BATCHES];
     MPI_Datatype type = MPI_BYTE;
     int count = bytes, batch;
 
@@ -125,7 +125,7 @@ static void measure(const place_t *place, const form_t *form, int bytes)
         MPI_Type_commit(&type);
         count = 1;
     }
-    for (batch = -WARM_UP; batch < BATCHES; ++batch) {
+    for (batch = -warm_up; batch < batches; ++batch) {
         const double begin = bench_now();
 
         form->run(place, count, type, rounds);
@@ -137,9 +137,9 @@ static void measure(const place_t *place, const form_t *form, int bytes)
         MPI_Type_free(&type);
     }
     if (0 == place->rank) {
-        qsort(times, BATCHES, sizeof(times[0]), ascending);
-        printf("defer %s %d %.4f %.4f\n", form->name, bytes, times[BATCHES / 2],
-               times[BATCHES / 10]);
+        qsort(times, (size_t) batches, sizeof(times[0]), ascending);
+        printf("defer %s %d %.4f %.4f\n", form->name, bytes, times[batches / 2],
+               times[batches / 10]);
     }
 }
 
@@ -173,7 +173,7 @@ static unsigned long long counter_read(const counter_t *counter)
 }
 
 /* passed: also messages that umrddt could handle; the model must pass them through. */
-static void run_pair(place_t *place, bool passed)
+static void run_pair(place_t *place, int batches, bool passed)
 {
     static const int sizes[] = {0, 1, 4, 16, 64, 256, 1024, 4096, 16384, MAX_BYTES};
     counter_t contiguous, queries, handled, probes;
@@ -187,7 +187,7 @@ static void run_pair(place_t *place, bool passed)
     for (i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
         for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {
             if (!forms[i].pieces || (16 <= sizes[k] && (passed || 1024 > sizes[k]))) {
-                measure(place, &forms[i], sizes[k]);
+                measure(place, &forms[i], sizes[k], batches);
             }
         }
     }
@@ -208,7 +208,7 @@ static void run_pair(place_t *place, bool passed)
         MPI_Request request;                                                                     \
         int i;                                                                                   \
                                                                                                  \
-        for (i = 0; i < SELF_PAIRS; ++i) {                                                       \
+        for (i = 0; i < place->pairs; ++i) {                                                     \
             MPI_Irecv(place->in, BYTES, MPI_BYTE, 0, TAG, place->comm, &request);                \
             MPI_Send(place->out, BYTES, MPI_BYTE, 0, TAG, place->comm);                          \
             MPI_Wait(&request, MPI_STATUS_IGNORE);                                               \
@@ -219,7 +219,7 @@ static void run_pair(place_t *place, bool passed)
         MPI_Request request;                                                                     \
         int i;                                                                                   \
                                                                                                  \
-        for (i = 0; i < SELF_PAIRS; ++i) {                                                       \
+        for (i = 0; i < place->pairs; ++i) {                                                     \
             MPI_Isend(place->out, BYTES, MPI_BYTE, 0, TAG, place->comm, &request);               \
             MPI_Recv(place->in, BYTES, MPI_BYTE, 0, TAG, place->comm, MPI_STATUS_IGNORE);        \
             MPI_Wait(&request, MPI_STATUS_IGNORE);                                               \
@@ -230,7 +230,7 @@ static void run_pair(place_t *place, bool passed)
         MPI_Request requests[2];                                                                 \
         int i;                                                                                   \
                                                                                                  \
-        for (i = 0; i < SELF_PAIRS; ++i) {                                                       \
+        for (i = 0; i < place->pairs; ++i) {                                                     \
             MPI_Isend(place->out, BYTES, MPI_BYTE, 0, TAG, place->comm, &requests[0]);           \
             MPI_Irecv(place->in, BYTES, MPI_BYTE, 0, TAG, place->comm, &requests[1]);            \
             MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);                                       \
@@ -251,16 +251,19 @@ SELF_ALL(SELF)
 
 static void run_self(const place_t *place)
 {
+    bench_count_begin();
     SELF_ALL(SELF_RUN)
-    printf("defer-self %d\n", SELF_PAIRS);
+    printf("defer-self %d\n", place->pairs);
 }
 
-/* --defer-job pair|self single|multiple [PATTERN or "-" [passed]] */
+/* --defer-job self single|multiple PAIRS; --defer-job pair single|multiple PATTERN|- BATCHES
+ * [passed] */
 int bench_defer_job_main(int argc, char **argv)
 {
     const bool self = 2 < argc && 0 == strcmp(argv[2], "self");
     const bool multiple = 3 < argc && 0 == strcmp(argv[3], "multiple");
     int wanted = multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, level, size;
+    int batches = 5 < argc ? (int) strtol(argv[5], NULL, 10) : 1;
     MPI_Info info = MPI_INFO_NULL;
     place_t place;
 
@@ -272,7 +275,7 @@ int bench_defer_job_main(int argc, char **argv)
         bench_fatal("%s is for jobs that --defer starts; this one has %d processes",
                     BENCH_DEFER_JOB, size);
     }
-    if (4 < argc && 0 != strcmp("-", argv[4])) {
+    if (!self && 4 < argc && 0 != strcmp("-", argv[4])) {
         MPI_Info_create(&info);
         MPI_Info_set(info, "mpi_communication_pattern", argv[4]);
     }
@@ -285,9 +288,10 @@ int bench_defer_job_main(int argc, char **argv)
     memset(place.out, 1, 2 * MAX_BYTES);
     memset(place.in, 2, 2 * MAX_BYTES);
     if (self) {
+        place.pairs = 4 < argc ? (int) strtol(argv[4], NULL, 10) : 1;
         run_self(&place);
     } else {
-        run_pair(&place, 5 < argc);
+        run_pair(&place, batches, 6 < argc);
     }
     free(place.in);
     free(place.out);

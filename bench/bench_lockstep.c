@@ -200,6 +200,7 @@ static void run(lockstep_t *job, unsigned messages, bool on_gpu)
                         on_gpu);
     bench_buffer_set_data(&job->buffer, stream);
     bench_buffer_put(&job->buffer);
+    bench_count_begin();
     for (i = 1; i <= WARM_UP + messages; ++i) {
         if (WARM_UP + 1 == i) {
             bench_pvars_read(&pvars, before);

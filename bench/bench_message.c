@@ -220,6 +220,7 @@ static void run(ends_t *ends)
                         false);
     bench_buffer_set_data(&ends->buffer, stream);
     MPI_Barrier(ends->comm);
+    bench_count_begin();
     for (i = 0; i < WARM_UPS + MESSAGES; ++i) {
         if (0 == ends->rank) {
             send_one(ends, i * STEPS, WARM_UPS <= i);

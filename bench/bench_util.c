@@ -12,6 +12,12 @@
 
 #include <mpi.h>
 
+#if defined(__has_include)
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#endif
+#endif
+
 #include "bench_util.h"
 
 void bench_fatal(const char *format, ...)
@@ -57,4 +63,11 @@ uint64_t bench_random(uint64_t *state)
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
+}
+
+void bench_count_begin(void)
+{
+#if defined(CALLGRIND_START_INSTRUMENTATION)
+    CALLGRIND_START_INSTRUMENTATION;
+#endif
 }

@@ -263,12 +263,12 @@ opal_iov_cache_layout_t *layout_random(uint64_t size, uint64_t room, size_t leas
 void layout_fill(void *buffer, const opal_iov_cache_layout_t *layout, unsigned salt)
 {
     for (size_t i = 0; i < layout->iov_count; ++i) {
-        unsigned char *at =
-            (unsigned char *) ((uintptr_t) buffer
-                               + (uintptr_t) opal_iov_cache_layout_iov(layout, i).offset);
+        const opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, i);
+        const uint64_t start = opal_iov_cache_layout_start(layout, i);
+        unsigned char *at = (unsigned char *) ((uintptr_t) buffer + (uintptr_t) iov.offset);
 
-        for (uint64_t k = 0; k < opal_iov_cache_layout_iov(layout, i).length; ++k) {
-            at[k] = stream_byte(opal_iov_cache_layout_start(layout, i) + k, salt);
+        for (uint64_t k = 0; k < iov.length; ++k) {
+            at[k] = stream_byte(start + k, salt);
         }
     }
 }
@@ -282,16 +282,16 @@ void layout_check(const void *area, size_t room, const void *buffer,
 
     memset(expected, filler, room);
     for (size_t i = 0; i < layout->iov_count; ++i) {
-        unsigned char *at = expected + ((uintptr_t) buffer - (uintptr_t) area)
-                            + (uintptr_t) opal_iov_cache_layout_iov(layout, i).offset;
+        const opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, i);
+        const uint64_t start = opal_iov_cache_layout_start(layout, i);
+        unsigned char *at =
+            expected + ((uintptr_t) buffer - (uintptr_t) area) + (uintptr_t) iov.offset;
 
-        for (uint64_t k = 0; k < opal_iov_cache_layout_iov(layout, i).length
-                             && opal_iov_cache_layout_start(layout, i) + k < size;
-             ++k) {
-            at[k] = stream_byte(opal_iov_cache_layout_start(layout, i) + k, salt);
+        for (uint64_t k = 0; k < iov.length && start + k < size; ++k) {
+            at[k] = stream_byte(start + k, salt);
         }
     }
-    for (size_t i = 0; i < room; ++i) {
+    for (size_t i = 0 == memcmp(is, expected, room) ? room : 0; i < room; ++i) {
         CHECK(is[i] == expected[i], "byte %zu of %zu is 0x%02x, not 0x%02x", i, room, is[i],
               expected[i]);
     }
