@@ -117,6 +117,7 @@ static mca_pml_umrddt_recv_t *add_recv(int i, mca_pml_umrddt_recv_state_t state)
     OBJ_CONSTRUCT(&recv->active, opal_list_item_t);
     recv->state = state;
     recv->comm = &comm;
+    recv->peer = &peer;
     recv->total = 1000;
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     ++mca_pml_umrddt.active;

@@ -46,8 +46,9 @@ NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
 NEVER(void, mca_pml_umrddt_recv_announce, mca_pml_umrddt_recv_t *recv)
 NEVER(void, mca_pml_umrddt_recv_by_base, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 NEVER(void, mca_pml_umrddt_ipc_refuse, mca_pml_umrddt_recv_t *recv)
-NEVER(bool, mca_pml_umrddt_ipc_engine_for, const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
 NEVER(void, mca_pml_umrddt_ipc_go_on, mca_pml_umrddt_recv_t *recv)
+NEVER(int, opal_umrddt_gpu_engine_get, const opal_umrddt_gpu_memory_t *memory,
+      opal_umrddt_gpu_engine_t **engine)
 NEVER(int, opal_umrddt_gpu_import, opal_umrddt_gpu_engine_t *engine, uint64_t peer,
       const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import)
 /* clang-format on */
@@ -335,6 +336,12 @@ static void envelopes(void)
  * What is remembered
  * ------------------------------------------------------------------------------------------- */
 
+static opal_iov_cache_layout_t *layout_of(const mca_pml_umrddt_peer_t *peer,
+                                          const mca_pml_umrddt_rts_t *rts)
+{
+    return opal_umrddt_gpu_peer_layout(peer->gpu, rts->layout, rts->length, rts->lb, rts->pieces);
+}
+
 static void keep(mca_pml_umrddt_peer_t *peer, uint64_t id, opal_iov_cache_layout_t *layout)
 {
     CHECK(mca_pml_umrddt_ipc_remember(peer));
@@ -356,7 +363,7 @@ static void cached(unsigned slots, unsigned seed)
     for (int i = 0; i < 2000; ++i) {
         int which = rand_r(&seed) % LAYOUTS;
         mca_pml_umrddt_rts_t rts = rts_of(layouts[which]);
-        opal_iov_cache_layout_t *found = mca_pml_umrddt_ipc_layout(&peer, &rts);
+        opal_iov_cache_layout_t *found = layout_of(&peer, &rts);
         unsigned at = 0;
 
         while (at < slots && rts.layout != order[at]) {
@@ -369,10 +376,10 @@ static void cached(unsigned slots, unsigned seed)
             ++hits;
             /* an envelope with contradicting data is refused */
             ++rts.lb;
-            CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
+            CHECK(NULL == layout_of(&peer, &rts));
             --rts.lb;
             ++rts.length;
-            CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
+            CHECK(NULL == layout_of(&peer, &rts));
         } else {
             keep(&peer, rts.layout, layouts[which]);
             at = 0 < slots ? slots - 1 : 0;
@@ -411,7 +418,7 @@ static void bounded(unsigned seed)
         mca_pml_umrddt_peer_t *peer = &peers[rand_r(&seed) % 2];
         int which = rand_r(&seed) % LAYOUTS;
         mca_pml_umrddt_rts_t rts = rts_of(layouts[which]);
-        opal_iov_cache_layout_t *layout = mca_pml_umrddt_ipc_layout(peer, &rts);
+        opal_iov_cache_layout_t *layout = layout_of(peer, &rts);
 
         if (NULL != layout) {
             OBJ_RELEASE(layout);
@@ -438,34 +445,34 @@ static void import_engines(void)
     uint64_t id;
 
     memset(&peer, 0, sizeof(peer));
-    CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
-    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 7, NULL));
+    CHECK(NULL == opal_umrddt_gpu_peer_home(peer.gpu, 7));
+    CHECK(!opal_umrddt_gpu_peer_is_refused(peer.gpu, 7, NULL));
     CHECK(mca_pml_umrddt_ipc_remember(&peer));
     opal_umrddt_gpu_peer_mapped(peer.gpu, 7, one);
-    CHECK(one == mca_pml_umrddt_ipc_import_engine(&peer, 7));
-    CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64)); /* in the same entry */
+    CHECK(one == opal_umrddt_gpu_peer_home(peer.gpu, 7));
+    CHECK(NULL == opal_umrddt_gpu_peer_home(peer.gpu, 7 + 64)); /* in the same entry */
     opal_umrddt_gpu_peer_mapped(peer.gpu, 7 + 64, two);
-    CHECK(two == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64));
-    CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
+    CHECK(two == opal_umrddt_gpu_peer_home(peer.gpu, 7 + 64));
+    CHECK(NULL == opal_umrddt_gpu_peer_home(peer.gpu, 7));
     opal_umrddt_gpu_peer_refused(peer.gpu, 8, one);
-    CHECK(mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
-    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, two));
-    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, NULL));
-    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 9, one));
+    CHECK(opal_umrddt_gpu_peer_is_refused(peer.gpu, 8, one));
+    CHECK(!opal_umrddt_gpu_peer_is_refused(peer.gpu, 8, two));
+    CHECK(!opal_umrddt_gpu_peer_is_refused(peer.gpu, 8, NULL));
+    CHECK(!opal_umrddt_gpu_peer_is_refused(peer.gpu, 9, one));
     opal_umrddt_gpu_peer_mapped(peer.gpu, 8, one);
-    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
+    CHECK(!opal_umrddt_gpu_peer_is_refused(peer.gpu, 8, one));
     /* as often as it likes: something could be mapped */
     for (id = 100; id < 300; ++id) {
-        CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
+        CHECK(!opal_umrddt_gpu_peer_is_refused(peer.gpu, id, NULL));
         opal_umrddt_gpu_peer_refused(peer.gpu, id, NULL);
-        CHECK(mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
+        CHECK(opal_umrddt_gpu_peer_is_refused(peer.gpu, id, NULL));
     }
     mca_pml_umrddt_ipc_free(&peer);
     CHECK(NULL == peer.gpu);
     CHECK(mca_pml_umrddt_ipc_remember(&peer));
 
     /* of a peer of which nothing ever could be, a few are tried */
-    for (id = 100; id < 300 && !mca_pml_umrddt_ipc_is_refused(&peer, id, NULL); ++id) {
+    for (id = 100; id < 300 && !opal_umrddt_gpu_peer_is_refused(peer.gpu, id, NULL); ++id) {
         opal_umrddt_gpu_peer_refused(peer.gpu, id, NULL);
     }
     CHECK(102 < id && 110 > id);

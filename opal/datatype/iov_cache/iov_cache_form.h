@@ -318,6 +318,14 @@ uint64_t opal_iov_cache_form_unpack(const opal_iov_cache_form_t *form, void *buf
  */
 size_t opal_iov_cache_form_flatten(const opal_iov_cache_form_t *form, void *flat, size_t room);
 
+/** An upper bound of the bytes of opal_iov_cache_form_flatten, from the numbers of blocks and
+ * terms. */
+static inline uint64_t opal_iov_cache_form_flatten_most(const opal_iov_cache_form_t *form)
+{
+    /* bytes of a block, of a term, and of the header */
+    return form->block_count * UINT64_C(20) + form->term_count * UINT64_C(128) + 64;
+}
+
 /**
  * Decode a form from an untrusted source: for any input the result is an error or a form whose
  * invariants all hold. Allocates memory only in proportion to @p bytes.

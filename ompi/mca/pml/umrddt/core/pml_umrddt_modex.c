@@ -105,10 +105,15 @@ void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
     size_t size = 0;
     int rc;
 
-    if (proc == opal_proc_local_get() || proc->proc_arch != opal_proc_local_get()->proc_arch
+    if (proc == opal_proc_local_get()) {
+        memcpy(peer->cookie, self->cookie, sizeof(peer->cookie));
+        peer->self = peer->capable = peer->has_gpu = peer->same_host = NULL != mca_pml_umrddt.gpu;
+        return;
+    }
+    if (proc->proc_arch != opal_proc_local_get()->proc_arch
         || proc->proc_name.jobid != opal_proc_local_get()->proc_name.jobid) {
-        /* This process, another architecture, or another job (spawned, connected), whose modex data
-         * may be missing here. Both sides detect it in the same way and use the base PML. */
+        /* Another architecture, or another job (spawned, connected), whose modex data may be
+         * missing here. Both sides detect it in the same way and use the base PML. */
         return;
     }
     OPAL_MODEX_RECV(rc, &mca_pml_umrddt_component.pmlm_version, &proc->proc_name, &datum, &size);

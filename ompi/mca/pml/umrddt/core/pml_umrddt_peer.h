@@ -43,6 +43,7 @@ struct mca_pml_umrddt_peer_t {
     bool has_gpu;         /**< it has the CUDA driver */
     uint16_t collectives; /**< its opal_umrddt_collectives.mode */
     bool same_host;       /**< CUDA IPC handles work between it and this process */
+    bool self;            /**< it is this process: its GPU memory needs no handles */
     uint16_t reach; /**< MCA_PML_UMRDDT_REACH_KNOWN and schemes that reach it; 0: unknown; atomic */
     uint16_t logged; /**< reasons of fallbacks that were logged */
     uint32_t comms;  /**< live communicators with this peer; under the lock */

@@ -186,7 +186,7 @@ static void matched_event(void *owner)
         mca_pml_umrddt_recv_plain_active(recv); /* it only looked like an envelope */
         return;
     }
-    MCA_PML_UMRDDT_COUNT(handled_recvs);
+    ++counters->handled_recvs; /* progress thread only */
     mca_pml_umrddt_listen(recv->comm);
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;

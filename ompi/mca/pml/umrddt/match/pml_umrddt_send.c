@@ -285,7 +285,7 @@ static inline bool classify(call_t *call)
         MCA_PML_UMRDDT_COUNT(passed_memory);
         return false;
     }
-    if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
+    if (OPAL_UNLIKELY(mca_pml_umrddt.declines) && !call->peer->self
         && (is_declined(call)
             || (mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where,
                                              call->probes_memory, call->count, call->datatype)

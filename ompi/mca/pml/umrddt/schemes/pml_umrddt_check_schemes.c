@@ -94,7 +94,7 @@ const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv)
     MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_INFO_REQ != recv->state || NULL != ipc->requested,
                          "receives: one that has asked notes what");
     MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_COPY != recv->state
-                             || (NULL != ipc->copy && NULL != ipc->import),
+                             || (NULL != ipc->copy && (NULL != ipc->import || recv->peer->self)),
                          "receives: memory that is copied from is mapped");
     return NULL;
 }

@@ -270,7 +270,7 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
     }
     if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & info->what)) {
         if (NULL == ipc->engine
-            && !mca_pml_umrddt_ipc_engine_for(info->export.uuid, &ipc->engine)) {
+            && !opal_umrddt_gpu_peer_engine_for(info->export.uuid, &ipc->engine)) {
             refuse_memory(recv);
             return;
         }

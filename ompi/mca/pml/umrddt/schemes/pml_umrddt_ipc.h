@@ -89,15 +89,6 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
  * there is something to cache.
  * ------------------------------------------------------------------------------------------- */
 
-/** Get the layout of an envelope. The caller owns a reference. @return NULL: not in the cache */
-static inline opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
-                                                                 const mca_pml_umrddt_rts_t *rts)
-{
-    return NULL == peer->gpu ? NULL
-                             : opal_umrddt_gpu_peer_layout(peer->gpu, rts->layout, rts->length,
-                                                           rts->lb, rts->pieces);
-}
-
 /** Create peer->gpu unless it exists. @return false: no memory */
 bool mca_pml_umrddt_ipc_remember(mca_pml_umrddt_peer_t *peer);
 
@@ -106,21 +97,6 @@ static inline opal_umrddt_done_flags_t *
 mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
 {
     return NULL == peer->gpu ? NULL : peer->gpu->done_flags;
-}
-
-/** As opal_umrddt_gpu_peer_home. */
-static inline opal_umrddt_gpu_engine_t *
-mca_pml_umrddt_ipc_import_engine(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id)
-{
-    return NULL == peer->gpu ? NULL : opal_umrddt_gpu_peer_home(peer->gpu, buffer_id);
-}
-
-/** Returns true if an INFO_REQ for this allocation would be useless. */
-static inline bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer,
-                                                 uint64_t buffer_id,
-                                                 const opal_umrddt_gpu_engine_t *engine)
-{
-    return NULL != peer->gpu && opal_umrddt_gpu_peer_is_refused(peer->gpu, buffer_id, engine);
 }
 
 /** Check the caches of a peer, and a receive: members of the scheme. */
@@ -144,7 +120,7 @@ static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
                                              const opal_umrddt_gpu_where_t *where)
 {
     return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_copy_reaches(peer)
-           && mca_pml_umrddt_copy_takes(where)
+           && mca_pml_umrddt_copy_takes(peer, where)
            && MCA_PML_UMRDDT_IPC_MISSES > __atomic_load_n(
                   &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails, __ATOMIC_RELAXED);
 }
@@ -173,13 +149,6 @@ static inline uint64_t mca_pml_umrddt_ipc_number(const mca_pml_umrddt_peer_t *pe
 
 /** Give the message up; the engine tries the next candidate. */
 void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv);
-
-/**
- * Select an engine for a receiver in system memory: the one of the sender's device if the
- * application uses that device here, else the first device that it uses. The import shows whether
- * that engine reaches the memory. Creates no context. @return false: there is none
- */
-bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine);
 
 /** Continue with the copy, an INFO_REQ, or a wait. All requested information is here. */
 void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv);

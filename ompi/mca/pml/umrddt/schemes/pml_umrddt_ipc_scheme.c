@@ -43,27 +43,14 @@
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
+/** No other thread changes those of this scheme. */
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /* ---------------------------------------------------------------------------------------------
  * The sender
  * ------------------------------------------------------------------------------------------- */
 
-/** Maximum size of a flattened block, of a term, and of the header, bytes. */
-#define MOST_OF_BLOCK 20
-#define MOST_OF_TERM  128
-#define MOST_OF_HEAD  64
-
 static void done_flag_event(void *owner);
-
-/** Returns true if a flattened layout certainly fits an INFO message and its parts. */
-static bool can_be_reported(const opal_iov_cache_layout_t *layout)
-{
-    return opal_iov_cache_layout_is_contiguous(layout)
-           || layout->form->block_count * MOST_OF_BLOCK + layout->form->term_count * MOST_OF_TERM
-                      + MOST_OF_HEAD
-                  <= MCA_PML_UMRDDT_MAX_INFO_FLAT;
-}
 
 /** Record that the scheme carried a message (@p well) or failed. */
 static void result(mca_pml_umrddt_peer_t *peer, bool well)
@@ -103,22 +90,27 @@ static mca_pml_umrddt_can_send_t can_send(const mca_pml_umrddt_comm_t *comm,
                                           const opal_umrddt_gpu_where_t *where, size_t size)
 {
     (void) comm;
-    (void) peer;
     (void) size;
-    return mca_pml_umrddt_copy_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
+    return mca_pml_umrddt_copy_takes(peer, where) ? MCA_PML_UMRDDT_CAN_SEND
+                                                  : MCA_PML_UMRDDT_CAN_SEND_NOT;
 }
 
 static void offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (!mca_pml_umrddt_copy_takes(&send->where) || !can_be_reported(send->layout)
+    if (!mca_pml_umrddt_copy_takes(send->peer, &send->where)
+        || (!opal_iov_cache_layout_is_contiguous(send->layout)
+            && MCA_PML_UMRDDT_MAX_INFO_FLAT < opal_iov_cache_form_flatten_most(send->layout->form)
+            && !send->peer->self)
         || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
             && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
         return;
     }
     rts->schemes |= MCA_PML_UMRDDT_BIT_IPC;
-    rts->buffer_id = send->where.memory.buffer_id;
+    /* to itself: the receiver finds memory and layout in the request, which waits for it */
+    rts->buffer_id =
+        OPAL_UNLIKELY(send->peer->self) ? (uintptr_t) send : send->where.memory.buffer_id;
     rts->buffer = (uintptr_t) send->buf;
     rts->layout = send->layout->id;
     rts->lb = send->layout->lb;
@@ -222,7 +214,7 @@ static void answered(mca_pml_umrddt_send_t *send)
 
     learn(send);
     if (MCA_PML_UMRDDT_REPLY_ACK == reply->reply_kind && 0 < reply->total) {
-        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        ++counters->sends_ipc;
         may_flag_learn(send, false);
         if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
             && NULL != opal_umrddt_own_done_flags) {
@@ -238,7 +230,7 @@ static bool flag_state(void *owner)
 
     switch (opal_umrddt_done_flag_test(send->request_id, send->rts.seq)) {
     case OPAL_UMRDDT_DONE_FLAG_DONE:
-        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        ++counters->sends_ipc;
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
     case OPAL_UMRDDT_DONE_FLAG_REPLY:
@@ -284,15 +276,6 @@ static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
 }
 
-bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
-{
-    opal_umrddt_gpu_memory_t memory;
-
-    return (opal_umrddt_gpu_device_find(uuid, &memory)
-            || opal_umrddt_gpu_device_find(NULL, &memory))
-           && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
-}
-
 /* ---------------------------------------------------------------------------------------------
  * The copy
  * ------------------------------------------------------------------------------------------- */
@@ -312,15 +295,15 @@ static void finish(mca_pml_umrddt_recv_t *recv)
     if (mca_pml_umrddt_recv_is_flagged(recv)) {
         opal_umrddt_done_flag_set(done_flags, recv->rts.request_id, recv->rts.seq,
                                   OPAL_UMRDDT_DONE_FLAG_DONE);
-        MCA_PML_UMRDDT_COUNT(ipc_done_flags);
+        ++counters->ipc_done_flags;
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
         reply.total = recv->total;
         reply.what = NULL == done_flags ? 0 : MCA_PML_UMRDDT_CAN_SET_FLAG;
         (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
     }
-    MCA_PML_UMRDDT_COUNT(recvs_ipc);
-    MCA_PML_UMRDDT_COUNT_ADD(ipc_bytes, recv->total);
+    ++counters->recvs_ipc;
+    counters->ipc_bytes += recv->total;
     mca_pml_umrddt_recv_done(recv);
 }
 
@@ -347,6 +330,20 @@ static bool copied(void *owner)
     return true;
 }
 
+/** The data of a message to oneself is used where it is. */
+static __opal_attribute_noinline__ void own_end(const mca_pml_umrddt_recv_t *recv,
+                                                opal_umrddt_gpu_copy_end_t *from)
+{
+    const mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    const mca_pml_umrddt_send_t *send = (const void *) (uintptr_t) recv->rts.buffer_id;
+
+    from->layout = ipc->from;
+    from->address = (uintptr_t) send->buf;
+    from->kind = send->where.memory.kind;
+    from->on_device = mca_pml_umrddt_on_engine_device(&send->where, ipc->engine);
+    from->reached = from->on_device; /* else the driver is queried */
+}
+
 /**
  * Get the sender's data as imported here. @param[out] from arguments for the engine @return false:
  * it is not completely inside the allocation of the envelope
@@ -358,6 +355,10 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
     uint64_t lowest, end, here;
     bool wrong;
 
+    if (OPAL_UNLIKELY(NULL == ipc->import)) {
+        own_end(recv, from);
+        return true;
+    }
     wrong = __builtin_add_overflow(rts->buffer, rts->lb, &lowest);
     wrong = (NULL == ipc->from ? __builtin_add_overflow(lowest, rts->length, &end)
                                : __builtin_add_overflow(rts->buffer, ipc->from->ub, &end))
@@ -422,7 +423,7 @@ static bool look(void *owner)
     uint32_t lacks = 0;
 
     if (NULL == ipc->engine) {
-        ipc->engine = mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id);
+        ipc->engine = opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id);
     }
     if (NULL == ipc->import
         && (NULL == ipc->engine
@@ -431,17 +432,19 @@ static bool look(void *owner)
                                                   mca_pml_umrddt_ipc_number(recv->peer),
                                                   recv->rts.buffer_id, &ipc->import))) {
         ipc->import = NULL;
-        lacks |= MCA_PML_UMRDDT_INFO_EXPORT;
+        lacks |= recv->peer->self ? 0 : MCA_PML_UMRDDT_INFO_EXPORT;
     }
     if (1 < recv->rts.pieces && NULL == ipc->from) {
-        ipc->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
+        ipc->from = opal_umrddt_gpu_peer_layout(recv->peer->gpu, recv->rts.layout, recv->rts.length,
+                                                recv->rts.lb, recv->rts.pieces);
         lacks |= NULL == ipc->from ? MCA_PML_UMRDDT_INFO_LAYOUT : 0;
     }
     if (OPAL_LIKELY(0 == lacks)) {
         return copy(recv);
     }
-    if (mca_pml_umrddt_ipc_is_refused(recv->peer, recv->rts.buffer_id,
-                                      opal_umrddt_gpu_on_gpu(&recv->where) ? ipc->engine : NULL)) {
+    if (opal_umrddt_gpu_peer_is_refused(recv->peer->gpu, recv->rts.buffer_id,
+                                        opal_umrddt_gpu_on_gpu(&recv->where) ? ipc->engine
+                                                                             : NULL)) {
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
@@ -475,8 +478,28 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
     if (opal_umrddt_gpu_on_gpu(&recv->where)) {
         return OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &ipc->engine);
     }
-    return NULL != mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id)
+    return NULL != opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id)
            || opal_umrddt_gpu_device_find(NULL, &memory);
+}
+
+/** The same for a message to oneself: nothing is missing but completion flags for the next one. */
+static __opal_attribute_noinline__ bool has_own(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    const mca_pml_umrddt_send_t *send = (const void *) (uintptr_t) recv->rts.buffer_id;
+    uint32_t pid, fd;
+
+    if (mca_pml_umrddt.params.ipc_done_flags && NULL == recv->peer->gpu
+        && mca_pml_umrddt_ipc_remember(recv->peer)) {
+        opal_umrddt_done_flags_report(mca_pml_umrddt.self.cookie, &pid, &fd);
+        recv->peer->gpu->done_flags = opal_umrddt_done_flags_map(pid, fd, recv->peer->cookie);
+    }
+    ipc->from = send->layout;
+    OBJ_RETAIN(ipc->from);
+    return OPAL_SUCCESS
+           == opal_umrddt_gpu_engine_get(opal_umrddt_gpu_on_gpu(&recv->where) ? &recv->where.memory
+                                                                              : &send->where.memory,
+                                         &ipc->engine);
 }
 
 static int start(mca_pml_umrddt_recv_t *recv)
@@ -487,7 +510,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
         recv->reason = &counters->fallback_other;
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    if (recv->where.mixed || !has_engine(recv)) {
+    if (recv->where.mixed || !(recv->peer->self ? has_own(recv) : has_engine(recv))) {
         recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
         recv->reason = &counters->fallback_ipc;
         return OMPI_ERR_NOT_AVAILABLE;

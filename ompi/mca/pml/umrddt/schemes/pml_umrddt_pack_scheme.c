@@ -61,8 +61,7 @@ static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
 
 static bool reaches(const mca_pml_umrddt_peer_t *peer)
 {
-    (void) peer;
-    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes);
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes) && !peer->self;
 }
 
 static mca_pml_umrddt_can_send_t can_send(const mca_pml_umrddt_comm_t *comm,

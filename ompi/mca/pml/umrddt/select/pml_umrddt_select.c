@@ -350,7 +350,7 @@ uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
     unsigned schemes = 0;
 
     if (opal_umrddt_gpu_on_gpu(where)) {
-        if (mca_pml_umrddt_copy_reaches(peer) && mca_pml_umrddt_copy_takes(where)) {
+        if (mca_pml_umrddt_copy_reaches(peer) && mca_pml_umrddt_copy_takes(peer, where)) {
             schemes |= MCA_PML_UMRDDT_BITS_COPY;
         }
         if (mca_pml_umrddt_hca_takes(peer, where)) {

@@ -30,11 +30,15 @@ static inline bool mca_pml_umrddt_copy_reaches(const mca_pml_umrddt_peer_t *peer
            && peer->has_gpu;
 }
 
-/** Returns true if the copying scheme can read this kind of memory. */
-static inline bool mca_pml_umrddt_copy_takes(const opal_umrddt_gpu_where_t *where)
+/** Returns true if the copying scheme can read this kind of memory: of a peer what can be exported,
+ * of this process all GPU memory. */
+static inline bool mca_pml_umrddt_copy_takes(const mca_pml_umrddt_peer_t *peer,
+                                             const opal_umrddt_gpu_where_t *where)
 {
-    return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && !where->mixed && where->memory.legacy_ipc
-           && 0 != where->memory.buffer_id;
+    return !where->mixed
+           && ((OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && where->memory.legacy_ipc
+                && 0 != where->memory.buffer_id)
+               || (peer->self && opal_umrddt_gpu_on_gpu(where)));
 }
 
 /**

@@ -75,9 +75,9 @@ static unsigned find(const opal_umrddt_gpu_peer_t *peer, uint64_t id)
 opal_iov_cache_layout_t *opal_umrddt_gpu_peer_layout(opal_umrddt_gpu_peer_t *peer, uint64_t id,
                                                      uint64_t size, int64_t lb, uint32_t pieces)
 {
-    const unsigned i = find(peer, id);
+    const unsigned i = NULL == peer ? 0 : find(peer, id);
 
-    if (i == peer->count
+    if (NULL == peer || i == peer->count
         || !opal_umrddt_gpu_peer_agrees(peer->layouts[i].layout, size, lb, pieces)) {
         return NULL;
     }
@@ -171,9 +171,19 @@ bool opal_umrddt_gpu_peer_is_refused(const opal_umrddt_gpu_peer_t *peer, uint64_
 {
     const size_t i = buffer_id % OPAL_UMRDDT_GPU_PEER_HOMES;
 
-    return (!peer->mapped && TRIES <= peer->refused)
-           || (peer->homes[i].refused && buffer_id == peer->homes[i].buffer_id
-               && engine == peer->homes[i].refused_for);
+    return NULL != peer
+           && ((!peer->mapped && TRIES <= peer->refused)
+               || (peer->homes[i].refused && buffer_id == peer->homes[i].buffer_id
+                   && engine == peer->homes[i].refused_for));
+}
+
+bool opal_umrddt_gpu_peer_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    return (opal_umrddt_gpu_device_find(uuid, &memory)
+            || opal_umrddt_gpu_device_find(NULL, &memory))
+           && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
 }
 
 const char *opal_umrddt_gpu_peer_check(const opal_umrddt_gpu_peer_t *peer, uint64_t *bytes)

@@ -94,14 +94,22 @@ opal_iov_cache_layout_t *opal_umrddt_gpu_peer_layout(opal_umrddt_gpu_peer_t *pee
 void opal_umrddt_gpu_peer_keep(opal_umrddt_gpu_peer_t *peer, uint64_t id,
                                opal_iov_cache_layout_t *layout, uint64_t *bytes, uint64_t most);
 
-/** Get the engine that imported an allocation for a receiver in system memory; NULL: unknown. */
+/** Get the engine that imported an allocation for a receiver in system memory; NULL: unknown. In
+ * this and the other queries @p peer may be NULL: nothing is known. */
 static inline opal_umrddt_gpu_engine_t *
 opal_umrddt_gpu_peer_home(const opal_umrddt_gpu_peer_t *peer, uint64_t buffer_id)
 {
     const size_t i = buffer_id % OPAL_UMRDDT_GPU_PEER_HOMES;
 
-    return buffer_id == peer->homes[i].buffer_id ? peer->homes[i].engine : NULL;
+    return NULL != peer && buffer_id == peer->homes[i].buffer_id ? peer->homes[i].engine : NULL;
 }
+
+/**
+ * Select an engine for a receiver in system memory: the one of the sender's device if the
+ * application uses that device here, else the first device that it uses. The import shows whether
+ * that engine reaches the memory. Creates no context. @return false: there is none
+ */
+bool opal_umrddt_gpu_peer_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine);
 
 /** Record an import. @p engine: the engine to use for receivers in system memory; NULL: the receive
  * buffer had its own engine */
