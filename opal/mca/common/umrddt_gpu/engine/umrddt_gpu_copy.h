@@ -90,9 +90,6 @@ void opal_umrddt_gpu_copy_drop(opal_umrddt_gpu_copy_t *copy);
 /* With the lock. @return NULL if no copy is free */
 opal_umrddt_gpu_copy_t *opal_umrddt_gpu_copy_pop(opal_umrddt_gpu_engine_t *engine);
 
-/* Let the stream of a copy signal completion. @retval OPAL_SUCCESS, OPAL_ERROR */
-int opal_umrddt_gpu_copy_signal(opal_umrddt_gpu_copy_t *copy);
-
 /*
  * Ordinary memory that is registered, so that it outlives the context.
  *
