@@ -224,6 +224,8 @@ typedef struct mca_coll_umrddt_reduction_t {
     ompi_datatype_t *type;
     ompi_op_t *op; /**< NULL: the call is no reduction */
     int root;      /**< reduce */
+    struct mca_coll_umrddt_reduce_work_t
+        *work; /**< until the call ends; see coll_umrddt_reduce.h */
 } mca_coll_umrddt_reduction_t;
 
 /** Both buffers of a collective. */
