@@ -30,7 +30,8 @@ BEGIN_C_DECLS
 
 /**
  * True if the engine has a kernel for an operation on a type. The first call loads the kernels of
- * reductions, which takes milliseconds.
+ * reductions, which takes milliseconds. If that fails for lack of memory or in a stream capture,
+ * the next call tries again.
  */
 bool opal_umrddt_gpu_reduces(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_op_t op,
                              umrddt_gpu_reduce_type_t type);
