@@ -53,6 +53,7 @@
 #define RESULT    ((size_t) 8 << 20)  /* bytes for the result of a reduce_scatter in place */
 #define SURPLUS   4                   /* 1/4 of a segment takes as long as one more step */
 #define GRAIN     256                 /* ranges and segments begin at multiples of so many bytes */
+#define RETRIES   1000                /* to start a kernel without memory for it */
 #define PROCESSES 1024                /* maximum of a communicator */
 
 typedef struct lists_t lists_t;
@@ -568,13 +569,20 @@ static void post_data(work_t *work, size_t segment)
     }
 }
 
-/** The second step: results of a segment go to all, or to the root. */
+/**
+ * The second step: results of a segment go to all, or to the root. After an error, a message with
+ * one element too many goes instead of a result, so that the others get MPI_ERR_TRUNCATE.
+ */
 static void post_results(work_t *work, size_t segment)
 {
     const bool to_root = MCA_COLL_UMRDDT_KIND_reduce == work->call->kind;
     const uint64_t all = (uint64_t) (uintptr_t) work->call->rbuf;
     slot_t *slot = &work->slots[segment % DEPTH];
     const size_t count = part_of(work, work->rank, segment);
+    const bool failed = OMPI_SUCCESS != work->rc;
+    /* an element more than a segment fits into the surplus of the stride */
+    const uint64_t result =
+        failed ? place_of(work, 0 == work->rank ? 1 : 0, segment) : result_of(work, segment);
 
     for (int i = 1; (!to_root || work->call->root == work->rank) && i < work->size; ++i) {
         const int from = at_distance(work, work->size - i);
@@ -590,7 +598,7 @@ static void post_results(work_t *work, size_t segment)
         const int to = at_distance(work, i);
 
         if (!to_root || work->call->root == to) {
-            post_send(work, result_of(work, segment), count, to, slot->results,
+            post_send(work, result, failed ? count + 1 : count, to, slot->results,
                       &slot->result_count);
         }
     }
@@ -604,6 +612,7 @@ static void combine(work_t *work, size_t segment)
     const int spare = 0 == work->rank ? 1 : 0;
     opal_umrddt_gpu_copy_t *copy;
     unsigned n = 0;
+    int rc;
 
     wait_for(work, slot->recvs, &slot->recv_count);
     for (int from = 0; from < work->size; ++from) {
@@ -618,11 +627,16 @@ static void combine(work_t *work, size_t segment)
     if (work->in_place) {
         wait_for(work, slot->sends, &slot->send_count);
     }
-    wait_copy(work,
-              opal_umrddt_gpu_reduce(work->engine, work->op, work->type, work->lists->source, n,
-                                     result_of(work, segment), place_of(work, spare, segment),
-                                     count, &copy),
-              &copy);
+    for (int i = 0;; ++i) {
+        rc = opal_umrddt_gpu_reduce(work->engine, work->op, work->type, work->lists->source, n,
+                                    result_of(work, segment), place_of(work, spare, segment), count,
+                                    &copy);
+        if (OPAL_LIKELY(OPAL_ERR_TEMP_OUT_OF_RESOURCE != rc) || RETRIES == i) {
+            break;
+        }
+        opal_progress();
+    }
+    wait_copy(work, OPAL_ERR_TEMP_OUT_OF_RESOURCE == rc ? OPAL_ERR_OUT_OF_RESOURCE : rc, &copy);
     MCA_COLL_UMRDDT_COUNT(reductions);
 }
 

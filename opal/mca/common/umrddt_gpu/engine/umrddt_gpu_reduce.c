@@ -150,6 +150,8 @@ int opal_umrddt_gpu_reduce(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_o
         if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
             opal_umrddt_gpu_copy_drop(copy);
         }
+    } else if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
+        rc = OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     }
     opal_umrddt_gpu_engine_swap_out(engine, pushed);
     if (OPAL_SUCCESS == rc) {
