@@ -292,6 +292,7 @@ static const struct {
     {"reductions", test_reductions, "delay=30", false},
     {"no reductions", test_no_reductions, NULL, true},
     {"a failed launch", test_failed_reductions, "fail=cuLaunchKernel:4:1", true},
+    {"kernels loaded later", test_failed_reductions, "fail=cuModuleLoadData:2:2", true},
     {"reductions by events", test_reductions_by_events, "fail=cuStreamWriteValue32:*:801", true},
 };
 

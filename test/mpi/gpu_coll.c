@@ -13,6 +13,7 @@
  *
  * --mode fail: the device fails (by umrddt_sim), and collectives return errors without a crash.
  * --mode far, huge, large: no copy can be allocated, and collectives return errors without a crash.
+ * --mode truncated: messages are longer than one process expects; none waits for another one.
  * --mode off: coll/umrddt must not be selected. --mode rule: this Open MPI has CUDA; checks first
  * which calls are passed to it.
  */
@@ -564,6 +565,61 @@ static void broken_direct(void)
     CHECK_INT(here, mpitest.size);
 }
 
+/* A message is longer than rank 0 or 2 expects. It gets an error and completes all others, so that
+ * no process waits, and the next calls are right. */
+static void truncated(void)
+{
+    enum {
+        RANKS = 16,
+        PART = 4096,   /* integers */
+        LARGE = 200000 /* for each process: a broadcast in pieces */
+    };
+    const size_t most = (size_t) mpitest.size * LARGE;
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, most * sizeof(int)),
+                               gpu_memory(GPU_DEVICE, most * sizeof(int))};
+    int *values = malloc(most * sizeof(int)), counts[RANKS], fewer[RANKS], displs[RANKS];
+    const int last = mpitest.size - 1, victim = 2;
+
+    CHECK(NULL != values && 4 <= mpitest.size && RANKS >= mpitest.size);
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int i = 0; i < mpitest.size; ++i) {
+        counts[i] = PART;
+        fewer[i] = 0 == mpitest.rank && last == i ? PART - 1 : PART;
+        displs[i] = i * PART;
+    }
+    for (int turn = 0; turn < 6; ++turn) {
+        const bool wrong = 0 == turn % 2;
+        const int all = 2 > turn ? mpitest.size * PART : 4 > turn ? PART : (int) most;
+        int rc;
+
+        for (int i = 0; i < all; ++i) {
+            values[i] = 2 > turn ? mpitest.rank + turn : 0 == mpitest.rank ? i + turn : -1;
+        }
+        gpu_write(memory[0], 0, values, (size_t) all * sizeof(int));
+        if (2 > turn) {
+            rc = MPI_Alltoallv(memory[0]->addr, counts, displs, MPI_INT, memory[1]->addr,
+                               wrong ? fewer : counts, displs, MPI_INT, MPI_COMM_WORLD);
+            gpu_read(memory[1], 0, values, (size_t) all * sizeof(int));
+        } else {
+            rc = MPI_Bcast(memory[0]->addr, wrong && victim == mpitest.rank ? all - 64 : all,
+                           MPI_INT, 0, MPI_COMM_WORLD);
+            gpu_read(memory[0], 0, values, (size_t) all * sizeof(int));
+        }
+        if (wrong && (2 > turn ? 0 : victim) == mpitest.rank) {
+            CHECK_INT(mpitest_error_class(rc), MPI_ERR_TRUNCATE);
+        } else if (!wrong) {
+            CHECK_INT(rc, MPI_SUCCESS);
+            for (int i = 0; i < all; ++i) {
+                CHECK_INT(values[i], 2 > turn ? i / PART + turn : i + turn);
+            }
+        }
+    }
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 6);
+    free(values);
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
+}
+
 /* Sizes that no address space or length can represent: nothing is copied or sent. */
 static void no_copy(MPI_Datatype type, int count, int wanted)
 {
@@ -691,8 +747,10 @@ static const struct {
     const char *name;
     void (*run)(void);
 } alone[] = {
-    {"fail", broken},    {"fail-direct", broken_direct}, {"unlike", unlike}, {"far", far_apart},
-    {"huge", no_memory}, {"large", too_large},
+    {"fail", broken},         {"fail-direct", broken_direct},
+    {"unlike", unlike},       {"far", far_apart},
+    {"huge", no_memory},      {"large", too_large},
+    {"truncated", truncated},
 };
 
 int main(int argc, char **argv)

@@ -224,6 +224,8 @@ typedef struct mca_coll_umrddt_reduction_t {
     ompi_datatype_t *type;
     ompi_op_t *op; /**< NULL: the call is no reduction */
     int root;      /**< reduce */
+    struct mca_coll_umrddt_reduce_work_t
+        *work; /**< until the call ends; see coll_umrddt_reduce.h */
 } mca_coll_umrddt_reduction_t;
 
 /** Both buffers of a collective. */
@@ -346,6 +348,33 @@ bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i);
 bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t alignment);
 
 /**
+ * The vectors of an alltoallw in place of the user's: those of a packed side (0: send, 1: receive),
+ * else the given ones. They live as long as the stage.
+ */
+typedef struct mca_coll_umrddt_vectors_t {
+    const int *counts;             /**< bytes of each part */
+    const int *displs;             /**< bytes; for alltoallw */
+    const MPI_Aint *far;           /**< the same, for neighbor_alltoallw */
+    ompi_datatype_t *const *types; /**< MPI_BYTE, or of an empty part as given */
+} mca_coll_umrddt_vectors_t;
+
+/** Bytes of a part's entries in all vectors. */
+#define MCA_COLL_UMRDDT_VECTORS_PART \
+    (sizeof(ompi_datatype_t *) + sizeof(MPI_Aint) + 2 * sizeof(int))
+
+/**
+ * Describe the packed parts of a side.
+ *
+ * @param[in,out] pieces   one for each part with data; their packed offsets are set
+ * @param[in]     array    MCA_COLL_UMRDDT_VECTORS_PART bytes for each part, for the vectors
+ *
+ * @return bytes of all packed parts
+ */
+size_t mca_coll_umrddt_side_pack(const mca_coll_umrddt_side_t *side,
+                                 mca_coll_umrddt_pieces_t *pieces, size_t alignment, void *array,
+                                 mca_coll_umrddt_vectors_t *vectors);
+
+/**
  * Returns true if one device operation can copy a piece: all of it is memory of one device.
  *
  * @param[in]  user    the address that the piece's offset counts from
@@ -440,17 +469,6 @@ static inline bool mca_coll_umrddt_needs_stage(const mca_coll_umrddt_sides_t *si
 /** Arguments for the saved function in place of the user's addresses. */
 void *mca_coll_umrddt_stage_send(const mca_coll_umrddt_stage_t *stage);
 void *mca_coll_umrddt_stage_recv(const mca_coll_umrddt_stage_t *stage);
-
-/**
- * The vectors of an alltoallw in place of the user's: those of a packed side (0: send, 1: receive),
- * else the given ones. They live as long as the stage.
- */
-typedef struct mca_coll_umrddt_vectors_t {
-    const int *counts;             /**< bytes of each part */
-    const int *displs;             /**< bytes; for alltoallw */
-    const MPI_Aint *far;           /**< the same, for neighbor_alltoallw */
-    ompi_datatype_t *const *types; /**< MPI_BYTE, or of an empty part as given */
-} mca_coll_umrddt_vectors_t;
 
 const mca_coll_umrddt_vectors_t *mca_coll_umrddt_stage_vectors(const mca_coll_umrddt_stage_t *stage,
                                                                int side);

@@ -54,6 +54,16 @@ static bool can_agree(const mca_coll_umrddt_module_t *module, ompi_communicator_
     return true;
 }
 
+/** The same, found at the first call. */
+static bool agrees(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+{
+    if (MCA_COLL_UMRDDT_UNKNOWN == module->agrees) {
+        module->agrees =
+            can_agree(module, comm) ? MCA_COLL_UMRDDT_AGREES : MCA_COLL_UMRDDT_DISAGREES;
+    }
+    return MCA_COLL_UMRDDT_AGREES == module->agrees;
+}
+
 int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
                           mca_coll_umrddt_kind_t kind, unsigned mine, unsigned *all)
 {
@@ -61,11 +71,7 @@ int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t 
     int rc = OMPI_SUCCESS;
 
     *all = 0;
-    if (MCA_COLL_UMRDDT_UNKNOWN == module->agrees) {
-        module->agrees =
-            can_agree(module, comm) ? MCA_COLL_UMRDDT_AGREES : MCA_COLL_UMRDDT_DISAGREES;
-    }
-    if (MCA_COLL_UMRDDT_DISAGREES == module->agrees) {
+    if (!agrees(module, comm)) {
         schedule->left = UINT32_MAX;
         return OMPI_SUCCESS;
     }
@@ -103,8 +109,7 @@ static bool is_elsewhere(const mca_coll_umrddt_side_t *side, mca_coll_umrddt_loo
 }
 
 int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                                    mca_coll_umrddt_kind_t kind,
-                                    const mca_coll_umrddt_sides_t *sides,
+                                    mca_coll_umrddt_kind_t kind, mca_coll_umrddt_sides_t *sides,
                                     mca_coll_umrddt_stage_t **stage, unsigned *all)
 {
     mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
@@ -113,6 +118,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
 
     *stage = NULL;
     *all = 0;
+    sides->reduction.work = NULL;
     if (mca_coll_umrddt_looks(module, comm)) {
         rc = mca_coll_umrddt_stage_look(sides, seen, stage);
         if (OMPI_SUCCESS != rc) {
@@ -121,7 +127,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
     }
     if (!mca_coll_umrddt_needs_stage(sides, seen)) {
         mine |= MCA_COLL_UMRDDT_NO_GPU;
-    } else if (NULL != sides->reduction.op) {
+    } else if (NULL != sides->reduction.op && agrees(module, comm)) {
         mine |= mca_coll_umrddt_reduce_states(comm, &sides->reduction);
     }
     if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])) {
@@ -131,6 +137,10 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
         mine |= MCA_COLL_UMRDDT_BYTES;
     }
     rc = mca_coll_umrddt_agree(module, comm, kind, mine, all);
+    if (OMPI_SUCCESS != rc || !mca_coll_umrddt_is_direct(*all)
+        || 0 == (MCA_COLL_UMRDDT_REDUCES & *all)) {
+        mca_coll_umrddt_reduce_release(&sides->reduction);
+    }
     if (OMPI_SUCCESS != rc || mca_coll_umrddt_is_direct(*all)) {
         mca_coll_umrddt_stage_free(*stage);
         *stage = NULL;

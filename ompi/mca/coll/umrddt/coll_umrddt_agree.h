@@ -76,14 +76,14 @@ int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t 
  * For a call with an agreement: query the buffers, agree, and create a stage if the call is neither
  * direct nor passed through.
  *
+ * @param[in,out] sides  the work of a reduction is set if the call does it in GPU memory
  * @param[out] stage  NULL: the call is direct or passed through
  * @param[out] all    0: the call is not direct; else the result of the agreement
  *
  * @return as mca_coll_umrddt_stage_new, or the error of the agreement
  */
 int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                                    mca_coll_umrddt_kind_t kind,
-                                    const mca_coll_umrddt_sides_t *sides,
+                                    mca_coll_umrddt_kind_t kind, mca_coll_umrddt_sides_t *sides,
                                     mca_coll_umrddt_stage_t **stage, unsigned *all);
 
 END_C_DECLS

@@ -24,6 +24,9 @@
  * Many messages are done in groups, so that their number in progress is bounded. A process begins
  * with the processes at small distances from its rank. So the messages of the smallest distance
  * that are not complete are in progress at both ends, also if groups have different sizes.
+ *
+ * After an error of one message or copy, all others are done as if there was none. Other processes
+ * wait for them, and a message that is left would match one of the next collective.
  */
 
 #include "coll_umrddt_direct.h"
@@ -134,6 +137,12 @@ static void add_recv(direct_t *direct, int peer, int part)
  * Messages
  * ------------------------------------------------------------------------------------------- */
 
+/** Keep the first error of a call. */
+static void note(int *rc, int one)
+{
+    *rc = OMPI_SUCCESS == *rc ? one : *rc;
+}
+
 static int post_send(direct_t *direct, ompi_communicator_t *comm,
                      const mca_coll_umrddt_part_t *part, int peer)
 {
@@ -170,9 +179,7 @@ static int post_recv(direct_t *direct, ompi_communicator_t *comm,
 static int wait_all(direct_t *direct, int rc)
 {
     for (int i = 0; i < direct->request_count; ++i) {
-        int one = ompi_request_wait(&direct->requests[i], MPI_STATUS_IGNORE);
-
-        rc = OMPI_SUCCESS == rc ? one : rc;
+        note(&rc, ompi_request_wait(&direct->requests[i], MPI_STATUS_IGNORE));
     }
     direct->request_count = 0;
     return rc;
@@ -247,8 +254,7 @@ static int wait_own(direct_t *direct, int rc)
 
         own_release(&direct->own[i]);
         if (OPAL_SUCCESS != one) {
-            one = mca_coll_umrddt_fail(one, 0);
-            rc = OMPI_SUCCESS == rc ? one : rc;
+            note(&rc, mca_coll_umrddt_fail(one, 0));
         }
     }
     direct->own_count = 0;
@@ -278,7 +284,7 @@ static int start_own(direct_t *direct, ompi_communicator_t *comm,
     const int rank = ompi_comm_rank(comm);
     int r = 0, rc = OMPI_SUCCESS;
 
-    for (int s = 0; OMPI_SUCCESS == rc && s < direct->send_count; ++s) {
+    for (int s = 0; s < direct->send_count; ++s) {
         mca_coll_umrddt_part_t from, to;
 
         if (rank != direct->sends[s].peer) {
@@ -288,19 +294,20 @@ static int start_own(direct_t *direct, ompi_communicator_t *comm,
             ++r;
         }
         if (r == direct->recv_count) {
-            return MPI_ERR_TOPOLOGY;
+            note(&rc, MPI_ERR_TOPOLOGY);
+            break;
         }
         mca_coll_umrddt_side_part(send, direct->sends[s].part, &from);
         mca_coll_umrddt_side_part(recv, direct->recvs[r].part, &to);
         ++r;
         if (from.bytes > to.bytes) {
-            rc = MPI_ERR_TRUNCATE;
+            note(&rc, MPI_ERR_TRUNCATE);
         } else if (0 == from.bytes) {
             continue;
         } else if (start_copy(&direct->own[direct->own_count], &from, &to)) {
             ++direct->own_count;
         } else {
-            rc = post_own(direct, comm, &from, &to);
+            note(&rc, post_own(direct, comm, &from, &to));
         }
     }
     return rc;
@@ -319,21 +326,21 @@ static int exchange_group(direct_t *direct, ompi_communicator_t *comm,
     mca_coll_umrddt_part_t part;
     int rc = OMPI_SUCCESS;
 
-    for (int i = first; OMPI_SUCCESS == rc && i < last && i < direct->recv_count; ++i) {
+    for (int i = first; i < last && i < direct->recv_count; ++i) {
         if (rank != direct->recvs[i].peer) {
             mca_coll_umrddt_side_part(recv, direct->recvs[i].part, &part);
-            rc = post_recv(direct, comm, &part, direct->recvs[i].peer);
+            note(&rc, post_recv(direct, comm, &part, direct->recvs[i].peer));
         }
     }
-    for (int i = first; OMPI_SUCCESS == rc && i < last && i < direct->send_count; ++i) {
+    for (int i = first; i < last && i < direct->send_count; ++i) {
         if (rank != direct->sends[i].peer) {
             mca_coll_umrddt_side_part(send, direct->sends[i].part, &part);
-            rc = post_send(direct, comm, &part, direct->sends[i].peer);
+            note(&rc, post_send(direct, comm, &part, direct->sends[i].peer));
         }
     }
-    if (0 == first && OMPI_SUCCESS == rc) {
+    if (0 == first) {
         /* with the first group, after its messages, which take longer */
-        rc = start_own(direct, comm, send, recv);
+        note(&rc, start_own(direct, comm, send, recv));
     }
     return wait_all(direct, rc);
 }
@@ -347,9 +354,9 @@ static int exchange(direct_t *direct, ompi_communicator_t *comm, const mca_coll_
     do {
         const int last = group < direct->room - first ? first + group : direct->room;
 
-        rc = exchange_group(direct, comm, send, recv, first, last);
+        note(&rc, exchange_group(direct, comm, send, recv, first, last));
         first = last;
-    } while (OMPI_SUCCESS == rc && (first < direct->send_count || first < direct->recv_count));
+    } while (first < direct->send_count || first < direct->recv_count);
     return wait_own(direct, rc);
 }
 
@@ -434,9 +441,9 @@ static int bcast_tree(direct_t *direct, ompi_communicator_t *comm,
     if (0 != mine) {
         rc = wait_all(direct, post_recv(direct, comm, whole, (mine - bit + root) % size));
     }
-    for (bit >>= 1; OMPI_SUCCESS == rc && 0 < bit; bit >>= 1) {
+    for (bit >>= 1; 0 < bit; bit >>= 1) {
         if (mine + bit < size) {
-            rc = post_send(direct, comm, whole, (mine + bit + root) % size);
+            note(&rc, post_send(direct, comm, whole, (mine + bit + root) % size));
         }
     }
     return wait_all(direct, rc);
@@ -463,30 +470,32 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
 {
     const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
     mca_coll_umrddt_part_t piece;
+    bool posted;
     int rc = OMPI_SUCCESS;
 
     if (rank != root) {
         piece_of(whole, rank, size, &piece);
         rc = post_recv(direct, comm, &piece, root);
-        for (int i = 0; OMPI_SUCCESS == rc && i < size; ++i) {
+        posted = OMPI_SUCCESS == rc;
+        for (int i = 0; i < size; ++i) {
             if (i != rank) {
                 piece_of(whole, i, size, &piece);
-                rc = post_recv(direct, comm, &piece, i);
+                note(&rc, post_recv(direct, comm, &piece, i));
             }
         }
-        if (OMPI_SUCCESS == rc) {
-            rc = ompi_request_wait(&direct->requests[0], MPI_STATUS_IGNORE);
+        if (OPAL_LIKELY(posted)) {
+            note(&rc, ompi_request_wait(&direct->requests[0], MPI_STATUS_IGNORE));
             direct->requests[0] = direct->requests[--direct->request_count];
         }
     }
-    for (int i = 1; OMPI_SUCCESS == rc && rank == root && i < size; ++i) {
+    for (int i = 1; rank == root && i < size; ++i) {
         piece_of(whole, (root + i) % size, size, &piece);
-        rc = post_send(direct, comm, &piece, (root + i) % size);
+        note(&rc, post_send(direct, comm, &piece, (root + i) % size));
     }
     piece_of(whole, rank, size, &piece);
-    for (int i = 1; OMPI_SUCCESS == rc && i < size; ++i) {
+    for (int i = 1; i < size; ++i) {
         if ((rank + i) % size != root) {
-            rc = post_send(direct, comm, &piece, (rank + i) % size);
+            note(&rc, post_send(direct, comm, &piece, (rank + i) % size));
         }
     }
     return wait_all(direct, rc);

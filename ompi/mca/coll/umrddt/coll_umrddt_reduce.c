@@ -53,21 +53,10 @@
 #define RESULT    ((size_t) 8 << 20)  /* bytes for the result of a reduce_scatter in place */
 #define SURPLUS   4                   /* 1/4 of a segment takes as long as one more step */
 #define GRAIN     256                 /* ranges and segments begin at multiples of so many bytes */
+#define RETRIES   1000                /* to start a kernel without memory for it */
 #define PROCESSES 1024                /* maximum of a communicator */
-#define TRIES     (1 << 20)           /* to get scratch memory that was available before */
 
-/** Lists for one call. They are kept for later calls. */
-typedef struct lists_t {
-    struct lists_t *next;
-    int room;      /**< processes */
-    size_t *first; /**< of each process: its range */
-    size_t *count;
-    uint64_t *source;                 /**< device addresses for a kernel */
-    ompi_request_t **requests[DEPTH]; /**< 4 for each process, by the segment modulo DEPTH */
-} lists_t;
-
-static opal_mutex_t lists_lock = OPAL_MUTEX_STATIC_INIT;
-static lists_t *lists_free;
+typedef struct lists_t lists_t;
 
 /** Requests of a segment, in this order. */
 typedef struct slot_t {
@@ -79,7 +68,7 @@ typedef struct slot_t {
     int result_count;
 } slot_t;
 
-typedef struct work_t {
+typedef struct mca_coll_umrddt_reduce_work_t {
     const mca_coll_umrddt_reduction_t *call;
     ompi_communicator_t *comm;
     int size;
@@ -99,9 +88,24 @@ typedef struct work_t {
     uint64_t scratch;
     size_t stride; /**< bytes of a received segment */
     size_t scratch_bytes;
+    opal_umrddt_gpu_memory_t memory[2]; /**< of this process's data, and of its receive buffer */
     slot_t slots[DEPTH];
     int rc; /**< the first error */
 } work_t;
+
+/** A call, and lists for it. They are kept for later calls. */
+struct lists_t {
+    struct lists_t *next;
+    work_t work;
+    int room;      /**< processes */
+    size_t *first; /**< of each process: its range */
+    size_t *count;
+    uint64_t *source;                 /**< device addresses for a kernel */
+    ompi_request_t **requests[DEPTH]; /**< 4 for each process, by the segment modulo DEPTH */
+};
+
+static opal_mutex_t lists_lock = OPAL_MUTEX_STATIC_INIT;
+static lists_t *lists_free;
 
 /* ---------------------------------------------------------------------------------------------
  * Lists
@@ -157,12 +161,10 @@ static lists_t *lists_get(int room)
 
 static void lists_put(lists_t *lists)
 {
-    if (NULL != lists) {
-        opal_mutex_lock(&lists_lock);
-        lists->next = lists_free;
-        lists_free = lists;
-        opal_mutex_unlock(&lists_lock);
-    }
+    opal_mutex_lock(&lists_lock);
+    lists->next = lists_free;
+    lists_free = lists;
+    opal_mutex_unlock(&lists_lock);
 }
 
 void mca_coll_umrddt_reductions_close(void)
@@ -255,9 +257,8 @@ static void set_ranges(work_t *work)
     }
 }
 
-/** Set the length of segments, from values that all processes know. @return false: too many
- * processes */
-static bool set_segments(work_t *work)
+/** Set the length of segments, from values that all processes know. */
+static void set_segments(work_t *work)
 {
     size_t most = SCRATCH / DEPTH / (size_t) work->size;
     size_t longest = 0;
@@ -276,7 +277,6 @@ static bool set_segments(work_t *work)
     }
     work->segments = 0 == longest ? 0 : (longest + work->segment - 1) / work->segment;
     work->stride = work->segment * work->extent + GRAIN;
-    return PROCESSES >= work->size;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -287,24 +287,21 @@ static bool set_segments(work_t *work)
  * Get the engine of a buffer.
  *
  * @param[in,out] engine  NULL, or that of another buffer, which must be the same
- * @param[in]     waits   wait for unfinished work of CUDA's synchronous calls
+ * @param[out]    memory  of the buffer
  *
  * @return false: not all of it is in the memory of that engine's device
  */
-static bool engine_of(uint64_t address, size_t bytes, bool waits, opal_umrddt_gpu_engine_t **engine)
+static bool engine_of(uint64_t address, size_t bytes, opal_umrddt_gpu_engine_t **engine,
+                      opal_umrddt_gpu_memory_t *memory)
 {
-    opal_umrddt_gpu_memory_t memory;
     opal_umrddt_gpu_engine_t *found;
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_classify((const void *) (uintptr_t) address, &memory)
-        || OPAL_UMRDDT_GPU_DEVICE != memory.kind
-        || (0 < memory.size && memory.size - (address - memory.base) < bytes)
-        || OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&memory, &found)
+    if (OPAL_SUCCESS != opal_umrddt_gpu_classify((const void *) (uintptr_t) address, memory)
+        || OPAL_UMRDDT_GPU_DEVICE != memory->kind
+        || (0 < memory->size && memory->size - (address - memory->base) < bytes)
+        || OPAL_SUCCESS != opal_umrddt_gpu_engine_get(memory, &found)
         || (NULL != *engine && found != *engine)) {
         return false;
-    }
-    if (waits) {
-        opal_umrddt_gpu_sync_default(address, &memory);
     }
     *engine = found;
     return true;
@@ -349,7 +346,7 @@ static bool moves_result(const work_t *work)
 }
 
 /** Find the engine, and the size of the scratch memory. @return false: not possible here */
-static bool set_memory(work_t *work, bool waits)
+static bool set_memory(work_t *work)
 {
     const mca_coll_umrddt_reduction_t *call = work->call;
     const bool in_place = MPI_IN_PLACE == call->sbuf;
@@ -360,8 +357,9 @@ static bool set_memory(work_t *work, bool waits)
 
     work->mine = (uint64_t) (uintptr_t) (in_place ? call->rbuf : call->sbuf);
     work->result = (uint64_t) (uintptr_t) call->rbuf;
-    if (!engine_of(work->mine, input, waits, &work->engine)
-        || (!in_place && 0 < output && !engine_of(work->result, output, waits, &work->engine))) {
+    if (!engine_of(work->mine, input, &work->engine, &work->memory[0])
+        || (!in_place && 0 < output
+            && !engine_of(work->result, output, &work->engine, &work->memory[1]))) {
         return false;
     }
     work->recycled =
@@ -382,47 +380,84 @@ static bool set_memory(work_t *work, bool waits)
 }
 
 /**
- * Describe a call. @param[in] waits  see engine_of. @return false: this process cannot do it in GPU
- * memory
+ * Get the scratch memory. Another holder may wait for this process, so this one does not wait for
+ * it. @return false: it is not available
  */
-static bool prepare(work_t *work, ompi_communicator_t *comm,
-                    const mca_coll_umrddt_reduction_t *call, bool waits)
+static bool get_scratch(work_t *work)
 {
+    const size_t depth = work->segments < DEPTH ? work->segments : DEPTH;
+
+    if (0 == work->scratch_bytes) {
+        return true;
+    }
+    if (OPAL_SUCCESS
+        != opal_umrddt_gpu_scratch_get(work->engine, work->scratch_bytes, &work->scratch)) {
+        return false;
+    }
+    if (work->recycled || moves_result(work)) {
+        work->result = work->scratch + depth * (size_t) (work->size - 1) * work->stride
+                       + (work->mine + work->lists->first[work->rank] * work->extent) % 16;
+    }
+    return true;
+}
+
+/** Get all that a call needs. @return false: this process cannot do it in GPU memory */
+static bool prepare(work_t *work)
+{
+    if (!mca_coll_umrddt_reduce_type(work->call->type, &work->type)) {
+        return false;
+    }
+    work->extent = opal_umrddt_gpu_reduce_extent(work->type);
+    set_ranges(work);
+    set_segments(work);
+    return set_memory(work) && get_scratch(work);
+}
+
+/** Release a call, with its lists and scratch memory. */
+static void release(work_t *work)
+{
+    if (0 != work->scratch) {
+        opal_umrddt_gpu_scratch_put(work->scratch);
+    }
+    lists_put(work->lists);
+}
+
+unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm, mca_coll_umrddt_reduction_t *call)
+{
+    umrddt_gpu_reduce_op_t op;
+    lists_t *lists;
+    work_t *work;
+
+    call->work = NULL;
+    if (PROCESSES < ompi_comm_size(comm) || !mca_coll_umrddt_reduce_op(call->op, &op)) {
+        return 0;
+    }
+    lists = lists_get(ompi_comm_size(comm));
+    if (NULL == lists) {
+        return 0;
+    }
+    work = &lists->work;
     memset(work, 0, sizeof(*work));
     work->call = call;
     work->comm = comm;
     work->size = ompi_comm_size(comm);
     work->rank = ompi_comm_rank(comm);
-    if (!mca_coll_umrddt_reduce_op(call->op, &work->op)
-        || !mca_coll_umrddt_reduce_type(call->type, &work->type)) {
-        return false;
+    work->op = op;
+    work->lists = lists;
+    if (!prepare(work)) {
+        release(work);
+        return 0;
     }
-    work->extent = opal_umrddt_gpu_reduce_extent(work->type);
-    work->lists = lists_get(work->size);
-    if (NULL == work->lists) {
-        return false;
-    }
-    set_ranges(work);
-    return set_segments(work) && set_memory(work, waits);
+    call->work = work;
+    return MCA_COLL_UMRDDT_REDUCES;
 }
 
-unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm,
-                                       const mca_coll_umrddt_reduction_t *call)
+void mca_coll_umrddt_reduce_release(mca_coll_umrddt_reduction_t *call)
 {
-    work_t work;
-    uint64_t scratch;
-    bool can = prepare(&work, comm, call, false);
-
-    if (can && 0 < work.scratch_bytes) {
-        /* It stays in the pool, and is available when the call begins. */
-        can =
-            OPAL_SUCCESS == opal_umrddt_gpu_scratch_get(work.engine, work.scratch_bytes, &scratch);
-        if (can) {
-            opal_umrddt_gpu_scratch_put(scratch);
-        }
+    if (NULL != call->work) {
+        release(call->work);
+        call->work = NULL;
     }
-    lists_put(work.lists);
-    return can ? MCA_COLL_UMRDDT_REDUCES : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -534,13 +569,20 @@ static void post_data(work_t *work, size_t segment)
     }
 }
 
-/** The second step: results of a segment go to all, or to the root. */
+/**
+ * The second step: results of a segment go to all, or to the root. After an error, a message with
+ * one element too many goes instead of a result, so that the others get MPI_ERR_TRUNCATE.
+ */
 static void post_results(work_t *work, size_t segment)
 {
     const bool to_root = MCA_COLL_UMRDDT_KIND_reduce == work->call->kind;
     const uint64_t all = (uint64_t) (uintptr_t) work->call->rbuf;
     slot_t *slot = &work->slots[segment % DEPTH];
     const size_t count = part_of(work, work->rank, segment);
+    const bool failed = OMPI_SUCCESS != work->rc;
+    /* an element more than a segment fits into the surplus of the stride */
+    const uint64_t result =
+        failed ? place_of(work, 0 == work->rank ? 1 : 0, segment) : result_of(work, segment);
 
     for (int i = 1; (!to_root || work->call->root == work->rank) && i < work->size; ++i) {
         const int from = at_distance(work, work->size - i);
@@ -556,7 +598,7 @@ static void post_results(work_t *work, size_t segment)
         const int to = at_distance(work, i);
 
         if (!to_root || work->call->root == to) {
-            post_send(work, result_of(work, segment), count, to, slot->results,
+            post_send(work, result, failed ? count + 1 : count, to, slot->results,
                       &slot->result_count);
         }
     }
@@ -570,6 +612,7 @@ static void combine(work_t *work, size_t segment)
     const int spare = 0 == work->rank ? 1 : 0;
     opal_umrddt_gpu_copy_t *copy;
     unsigned n = 0;
+    int rc;
 
     wait_for(work, slot->recvs, &slot->recv_count);
     for (int from = 0; from < work->size; ++from) {
@@ -584,11 +627,16 @@ static void combine(work_t *work, size_t segment)
     if (work->in_place) {
         wait_for(work, slot->sends, &slot->send_count);
     }
-    wait_copy(work,
-              opal_umrddt_gpu_reduce(work->engine, work->op, work->type, work->lists->source, n,
-                                     result_of(work, segment), place_of(work, spare, segment),
-                                     count, &copy),
-              &copy);
+    for (int i = 0;; ++i) {
+        rc = opal_umrddt_gpu_reduce(work->engine, work->op, work->type, work->lists->source, n,
+                                    result_of(work, segment), place_of(work, spare, segment), count,
+                                    &copy);
+        if (OPAL_LIKELY(OPAL_ERR_TEMP_OUT_OF_RESOURCE != rc) || RETRIES == i) {
+            break;
+        }
+        opal_progress();
+    }
+    wait_copy(work, OPAL_ERR_TEMP_OUT_OF_RESOURCE == rc ? OPAL_ERR_OUT_OF_RESOURCE : rc, &copy);
     MCA_COLL_UMRDDT_COUNT(reductions);
 }
 
@@ -633,29 +681,6 @@ static void run(work_t *work)
     if (moves_result(work)) {
         move_result(work);
     }
-}
-
-/** Get the scratch memory, which was available before the agreement. */
-static int get_scratch(work_t *work)
-{
-    const size_t depth = work->segments < DEPTH ? work->segments : DEPTH;
-    int rc = OPAL_SUCCESS;
-
-    if (0 == work->scratch_bytes) {
-        return OMPI_SUCCESS;
-    }
-    for (int i = 0; i < TRIES; ++i) {
-        rc = opal_umrddt_gpu_scratch_get(work->engine, work->scratch_bytes, &work->scratch);
-        if (OPAL_LIKELY(OPAL_SUCCESS == rc)) {
-            break;
-        }
-        opal_progress(); /* messages that end release theirs */
-    }
-    if (OPAL_SUCCESS == rc && (work->recycled || moves_result(work))) {
-        work->result = work->scratch + depth * (size_t) (work->size - 1) * work->stride
-                       + (work->mine + work->lists->first[work->rank] * work->extent) % 16;
-    }
-    return rc;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -713,29 +738,28 @@ int mca_coll_umrddt_reduce_direct(mca_coll_umrddt_module_t *module, ompi_communi
                                   const mca_coll_umrddt_sides_t *sides, unsigned all)
 {
     const mca_coll_umrddt_reduction_t *call = &sides->reduction;
-    work_t work;
+    work_t *work = call->work;
+    int rc;
 
     if (0 == (MCA_COLL_UMRDDT_REDUCES & all)) {
         return staged(module, comm, sides, call);
     }
-    if (prepare(&work, comm, call, true) && OPAL_SUCCESS == get_scratch(&work)) {
-        for (int i = 0; i < DEPTH; ++i) {
-            ompi_request_t **requests = work.lists->requests[i];
-
-            work.slots[i] = (slot_t){.recvs = requests,
-                                     .sends = requests + work.size,
-                                     .results = requests + 2 * work.size};
-        }
-        MCA_COLL_UMRDDT_COUNT(direct);
-        run(&work);
-        if (0 != work.scratch) {
-            opal_umrddt_gpu_scratch_put(work.scratch);
-        }
-    } else {
-        work.rc = mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, work.scratch_bytes);
+    opal_umrddt_gpu_sync_default(work->mine, &work->memory[0]);
+    if (OPAL_UMRDDT_GPU_DEVICE == work->memory[1].kind) {
+        opal_umrddt_gpu_sync_default((uint64_t) (uintptr_t) call->rbuf, &work->memory[1]);
     }
-    lists_put(work.lists);
-    return work.rc;
+    for (int i = 0; i < DEPTH; ++i) {
+        ompi_request_t **requests = work->lists->requests[i];
+
+        work->slots[i] = (slot_t){.recvs = requests,
+                                  .sends = requests + work->size,
+                                  .results = requests + 2 * work->size};
+    }
+    MCA_COLL_UMRDDT_COUNT(direct);
+    run(work);
+    rc = work->rc;
+    release(work);
+    return rc;
 }
 
 bool mca_coll_umrddt_reduce_local_direct(const void *inbuf, void *inoutbuf, size_t count,
@@ -745,6 +769,7 @@ bool mca_coll_umrddt_reduce_local_direct(const void *inbuf, void *inoutbuf, size
     opal_umrddt_gpu_engine_t *engine = NULL;
     umrddt_gpu_reduce_op_t which_op;
     umrddt_gpu_reduce_type_t which;
+    opal_umrddt_gpu_memory_t memory[2];
     opal_umrddt_gpu_copy_t *copy;
     size_t bytes;
 
@@ -753,10 +778,14 @@ bool mca_coll_umrddt_reduce_local_direct(const void *inbuf, void *inoutbuf, size
         return false;
     }
     bytes = count * opal_umrddt_gpu_reduce_extent(which);
-    if (!engine_of(source[0], bytes, true, &engine) || !engine_of(source[1], bytes, true, &engine)
-        || OPAL_SUCCESS
-               != opal_umrddt_gpu_reduce(engine, which_op, which, source, 2, source[1], 0, count,
-                                         &copy)) {
+    if (!engine_of(source[0], bytes, &engine, &memory[0])
+        || !engine_of(source[1], bytes, &engine, &memory[1])) {
+        return false;
+    }
+    opal_umrddt_gpu_sync_default(source[0], &memory[0]);
+    opal_umrddt_gpu_sync_default(source[1], &memory[1]);
+    if (OPAL_SUCCESS
+        != opal_umrddt_gpu_reduce(engine, which_op, which, source, 2, source[1], 0, count, &copy)) {
         return false;
     }
     *rc = opal_umrddt_gpu_copy_wait(copy);

@@ -47,16 +47,20 @@ static inline bool mca_coll_umrddt_reduce_counts(ompi_communicator_t *comm, size
 
 /**
  * What this process states about a call that counts: MCA_COLL_UMRDDT_REDUCES if it can do it in GPU
- * memory, else 0. Queries the buffers.
+ * memory, else 0. Queries the buffers. In the former case, call->work has all that the call needs
+ * until mca_coll_umrddt_reduce_direct or mca_coll_umrddt_reduce_release.
  */
 unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm,
-                                       const mca_coll_umrddt_reduction_t *call);
+                                       mca_coll_umrddt_reduction_t *call);
+
+/** Release call->work, if any: the agreement has another result. */
+void mca_coll_umrddt_reduce_release(mca_coll_umrddt_reduction_t *call);
 
 /**
  * Do a call. All processes have agreed that all buffers are in GPU memory.
  *
  * @param[in] all    result of the agreement: if not all can reduce there, through system memory
- * @param[in] sides  of the call
+ * @param[in] sides  of the call, with the work of mca_coll_umrddt_reduce_states if all can
  *
  * @return OMPI_SUCCESS, or the first error. After an error of a message or a kernel, all others
  *         have ended

@@ -303,6 +303,38 @@ bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t align
     return bytes <= INT_MAX;
 }
 
+size_t mca_coll_umrddt_side_pack(const mca_coll_umrddt_side_t *side,
+                                 mca_coll_umrddt_pieces_t *pieces, size_t alignment, void *array,
+                                 mca_coll_umrddt_vectors_t *vectors)
+{
+    const size_t n = (size_t) side->parts;
+    ompi_datatype_t **types = array;
+    MPI_Aint *far = (MPI_Aint *) (types + n);
+    int *counts = (int *) (far + n), *displs = counts + n;
+    size_t k = 0, end = 0;
+
+    for (size_t i = 0; i < n; ++i) {
+        /* An empty part stays as given: coll/libnbc decides by its count, not by its bytes, whether
+         * there is a message, and the other process may not pack. */
+        types[i] = side->types[i];
+        far[i] = 0;
+        counts[i] = side->counts[i];
+        if (!mca_coll_umrddt_side_is_empty(side, (int) i)) {
+            mca_coll_umrddt_piece_t *piece = &pieces->list[k++];
+
+            piece->packed = (end + alignment - 1) / alignment * alignment;
+            end = piece->packed + piece->layout->size;
+            types[i] = &ompi_mpi_byte.dt;
+            far[i] = (MPI_Aint) piece->packed;
+            counts[i] = (int) piece->layout->size;
+        }
+        displs[i] = (int) far[i];
+    }
+    *vectors =
+        (mca_coll_umrddt_vectors_t){.counts = counts, .displs = displs, .far = far, .types = types};
+    return end;
+}
+
 /** Returns true if part @p i, which is contiguous, is within this memory. See offset_of. */
 static bool part_stays(const mca_coll_umrddt_side_t *side, int i, size_t before,
                        const opal_umrddt_gpu_memory_t *memory)

@@ -225,49 +225,21 @@ static int get_block(half_t *half)
  * Packed parts
  * ------------------------------------------------------------------------------------------- */
 
-/** Describe the packed parts of a half to the saved function. The pieces are the non-empty parts.
- */
+/** Describe the packed parts of a half to the saved function. */
 static int pack_parts(half_t *half, const mca_coll_umrddt_side_t *side)
 {
     const size_t n = (size_t) side->parts;
-    ompi_datatype_t **types;
-    MPI_Aint *far;
-    int *counts, *displs;
-    size_t k = 0;
-    uint64_t end = 0;
 
     if (half->room < n) {
         free(half->array);
-        half->array = malloc(n * (sizeof(*types) + sizeof(*far) + 2 * sizeof(int)));
+        half->array = malloc(n * MCA_COLL_UMRDDT_VECTORS_PART);
         half->room = NULL != half->array ? n : 0;
     }
     if (NULL == half->array) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    types = half->array;
-    far = (MPI_Aint *) (types + n);
-    counts = (int *) (far + n);
-    displs = counts + n;
-    for (size_t i = 0; i < n; ++i) {
-        /* An empty part stays as given: coll/libnbc decides by its count, not by its bytes, whether
-         * there is a message, and the other process may not pack. */
-        types[i] = side->types[i];
-        far[i] = 0;
-        counts[i] = side->counts[i];
-        if (!mca_coll_umrddt_side_is_empty(side, (int) i)) {
-            mca_coll_umrddt_piece_t *piece = &half->pieces.list[k++];
-
-            piece->packed = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-            end = piece->packed + piece->layout->size;
-            types[i] = &ompi_mpi_byte.dt;
-            far[i] = (MPI_Aint) piece->packed;
-            counts[i] = (int) piece->layout->size;
-        }
-        displs[i] = (int) far[i];
-    }
-    half->size = (size_t) end;
-    half->vectors =
-        (mca_coll_umrddt_vectors_t){.counts = counts, .displs = displs, .far = far, .types = types};
+    half->size =
+        mca_coll_umrddt_side_pack(side, &half->pieces, ALIGNMENT, half->array, &half->vectors);
     MCA_COLL_UMRDDT_COUNT(sides_packed);
     return OPAL_SUCCESS;
 }

@@ -18,28 +18,47 @@
 #include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
 
-/* With the lock, and the context current. */
+/* Memory may be free later, and a capture ends. */
+static bool is_transient(CUresult rc)
+{
+    return CUDA_ERROR_OUT_OF_MEMORY == rc
+           || (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED <= rc
+               && CUDA_ERROR_STREAM_CAPTURE_IMPLICIT >= rc);
+}
+
+/* With the lock, and the context current. After a transient error the next reduction tries again.
+ */
 static void load(opal_umrddt_gpu_engine_t *engine)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
+    CUmodule module = NULL;
+    CUstreamCaptureMode mode;
     const void *image;
     size_t bytes;
-    bool found;
+    CUresult rc;
 
     image = opal_umrddt_gpu_reduce_fatbin(&bytes);
-    found = CUDA_SUCCESS
-            == driver->cuModuleLoadData(&engine->reduce_module,
-                                        0 < bytes ? image : opal_umrddt_gpu_no_kernels);
-    if (!found) {
-        engine->reduce_module = NULL;
+    opal_umrddt_gpu_relax(driver, &mode);
+    rc = driver->cuModuleLoadData(&module, 0 < bytes ? image : opal_umrddt_gpu_no_kernels);
+    if (CUDA_SUCCESS != rc) {
+        module = NULL;
     }
-    for (int i = 0; found && i < UMRDDT_GPU_REDUCE_KERNEL_COUNT; ++i) {
-        found = CUDA_SUCCESS
-                == driver->cuModuleGetFunction(
-                    &engine->reduce_function[i], engine->reduce_module,
-                    opal_umrddt_gpu_reduce_kernel_name((umrddt_gpu_reduce_kernel_id_t) i));
+    for (int i = 0; CUDA_SUCCESS == rc && i < UMRDDT_GPU_REDUCE_KERNEL_COUNT; ++i) {
+        rc = driver->cuModuleGetFunction(
+            &engine->reduce_function[i], module,
+            opal_umrddt_gpu_reduce_kernel_name((umrddt_gpu_reduce_kernel_id_t) i));
     }
-    __atomic_store_n(&engine->reduces, found ? REDUCE_READY : REDUCE_NONE, __ATOMIC_RELEASE);
+    if (is_transient(rc) && NULL != module) {
+        (void) driver->cuModuleUnload(module);
+        module = NULL;
+    }
+    opal_umrddt_gpu_restore(driver, &mode);
+    engine->reduce_module = module;
+    __atomic_store_n(&engine->reduces,
+                     CUDA_SUCCESS == rc ? REDUCE_READY
+                     : is_transient(rc) ? REDUCE_UNKNOWN
+                                        : REDUCE_NONE,
+                     __ATOMIC_RELEASE);
 }
 
 bool opal_umrddt_gpu_reduces(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_op_t op,
@@ -131,6 +150,8 @@ int opal_umrddt_gpu_reduce(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_o
         if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
             opal_umrddt_gpu_copy_drop(copy);
         }
+    } else if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
+        rc = OPAL_ERR_TEMP_OUT_OF_RESOURCE;
     }
     opal_umrddt_gpu_engine_swap_out(engine, pushed);
     if (OPAL_SUCCESS == rc) {

@@ -30,7 +30,8 @@ BEGIN_C_DECLS
 
 /**
  * True if the engine has a kernel for an operation on a type. The first call loads the kernels of
- * reductions, which takes milliseconds.
+ * reductions, which takes milliseconds. If that fails for lack of memory or in a stream capture,
+ * the next call tries again.
  */
 bool opal_umrddt_gpu_reduces(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_op_t op,
                              umrddt_gpu_reduce_type_t type);
@@ -49,9 +50,11 @@ bool opal_umrddt_gpu_reduces(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce
  * @param[out] copy    the caller's until opal_umrddt_gpu_copy_test or _wait reports completion
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_SUPPORTED    no kernel
- * @retval OPAL_ERR_OUT_OF_RESOURCE  no memory
- * @retval OPAL_ERROR                the driver fails
+ * @retval OPAL_ERR_NOT_SUPPORTED         no kernel
+ * @retval OPAL_ERR_TEMP_OUT_OF_RESOURCE  no memory to start; nothing was done
+ * @retval OPAL_ERR_OUT_OF_RESOURCE       no memory for a launch; the spare source may be
+ * overwritten
+ * @retval OPAL_ERROR                     the driver fails
  */
 int opal_umrddt_gpu_reduce(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_op_t op,
                            umrddt_gpu_reduce_type_t type, const uint64_t *source, unsigned n,
