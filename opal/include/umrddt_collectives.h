@@ -35,7 +35,8 @@ BEGIN_C_DECLS
 
 struct opal_proc_t;
 
-/** Set before the modex by coll/umrddt (mode) and pml/umrddt (mode_of). All 0: not used. */
+/** Set before the modex by coll/umrddt (mode) and pml/umrddt (mode_of, or mode to 0). All 0: not
+ * used. */
 typedef struct opal_umrddt_collectives_t {
     uint16_t mode; /**< equal in processes that decide alike; 0: this process takes no part */
     /** The mode that a process of this job has published; 0: it takes no part, or is this one. */
