@@ -197,7 +197,8 @@ static int component_open(void)
 
 static int component_close(void)
 {
-    opal_umrddt_collectives.mode = 0;
+    /* mode_of needs the peers of this session; pml/umrddt sets it again in the next one */
+    opal_umrddt_collectives = (opal_umrddt_collectives_t){.mode = 0};
     if (opened) {
         opened = false;
         mca_coll_umrddt_requests_close();
