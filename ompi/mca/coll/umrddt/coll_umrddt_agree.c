@@ -92,11 +92,14 @@ int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t 
     return OMPI_SUCCESS;
 }
 
-/** Returns true if a side has data, and not in GPU memory. */
+/**
+ * Returns true if a side has data, and not in GPU memory. The receive buffer of the first process
+ * of an exscan has none: it is neither read nor written.
+ */
 static bool is_elsewhere(const mca_coll_umrddt_side_t *side, mca_coll_umrddt_look_t seen)
 {
     for (int i = 0; MCA_COLL_UMRDDT_CPU == seen && i < side->parts; ++i) {
-        if (!mca_coll_umrddt_side_is_empty(side, i)) {
+        if (0 != side->flow && !mca_coll_umrddt_side_is_empty(side, i)) {
             return true;
         }
     }
