@@ -682,20 +682,27 @@ static void lose_context(void)
     }
 }
 
-/* Rank 1 has another value of a parameter that must be the same in all processes. */
+/* Rank 1 has another value of a parameter, so that it makes no agreements with the others. */
 static void set_unlike(int argc, char **argv)
 {
+    static const char *const unlikes[][3] = {
+        {"unlike", "OMPI_MCA_coll_umrddt_direct_min", "8192"},
+        {"unlike-memory", "OMPI_MCA_pml_umrddt_memory", "host"},
+        {"unlike-base", "OMPI_MCA_pml_umrddt_base_gpu", "yes"},
+    };
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
 
     rank = NULL != rank ? rank : getenv("PMIX_RANK");
-    for (int i = 1; i < argc; ++i) {
-        if (0 == strcmp(argv[i], "unlike") && NULL != rank && 1 == atoi(rank)) {
-            CHECK(0 == setenv("OMPI_MCA_coll_umrddt_direct_min", "8192", 1));
+    for (int i = 1; i < argc && NULL != rank && 1 == atoi(rank); ++i) {
+        for (size_t k = 0; k < sizeof(unlikes) / sizeof(unlikes[0]); ++k) {
+            if (0 == strcmp(argv[i], unlikes[k][0])) {
+                CHECK(0 == setenv(unlikes[k][1], unlikes[k][2], 1));
+            }
         }
     }
 }
 
-/* Then no process makes agreements with rank 1, but the others do without it. */
+/* Then no process makes agreements with rank 1, nor rank 1 alone, but the others do without it. */
 static void unlike(void)
 {
     enum {
@@ -737,6 +744,7 @@ static const mpitest_part_t parts[] = {
     {"steady", gpu_coll_steady},
     {"direct", gpu_coll_direct},
     {"large-bcast", gpu_coll_large_bcast},
+    {"unequal", gpu_coll_unequal},
     {"schedule", gpu_coll_schedule},
     {"any-tag", gpu_coll_any_tag},
     {NULL, NULL},
@@ -747,10 +755,9 @@ static const struct {
     const char *name;
     void (*run)(void);
 } alone[] = {
-    {"fail", broken},         {"fail-direct", broken_direct},
-    {"unlike", unlike},       {"far", far_apart},
-    {"huge", no_memory},      {"large", too_large},
-    {"truncated", truncated},
+    {"fail", broken},          {"fail-direct", broken_direct}, {"unlike", unlike},
+    {"unlike-memory", unlike}, {"unlike-base", unlike},        {"far", far_apart},
+    {"huge", no_memory},       {"large", too_large},           {"truncated", truncated},
 };
 
 int main(int argc, char **argv)

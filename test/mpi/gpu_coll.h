@@ -175,6 +175,9 @@ void gpu_coll_large_bcast(uint64_t *state);
 /** The calls with an agreement. */
 void gpu_coll_schedule(uint64_t *state);
 
+/** Two neighbors that send each other different numbers of bytes. */
+void gpu_coll_unequal(uint64_t *state);
+
 /** Wildcards of the application, beside messages of collectives. */
 void gpu_coll_any_tag(uint64_t *state);
 

@@ -232,6 +232,62 @@ void gpu_coll_schedule(uint64_t *state)
     gpu_memory_free(memory);
 }
 
+/* One call of two neighbors, the data of which is verified. Buffers have two parts: rank 0 uses the
+ * second, and rank 1 the first. */
+static void exchange_unequal(MPI_Comm comm, gpu_memory_t *memory[2], const int bytes[2],
+                             bool alltoall)
+{
+    static unsigned char data[8 * DIRECT_MIN];
+    const int first = 0 == mpitest.rank ? bytes[1] : 0;
+
+    memset(data, 1 + mpitest.rank, sizeof(data));
+    gpu_write(memory[0], 0, data, 2 * (size_t) bytes[0]);
+    gpu_write(memory[1], 0, data, 2 * (size_t) bytes[1]);
+    if (alltoall) {
+        MPI_OK(MPI_Neighbor_alltoall(memory[0]->addr, bytes[0], MPI_BYTE, memory[1]->addr, bytes[1],
+                                     MPI_BYTE, comm));
+    } else {
+        MPI_OK(MPI_Neighbor_allgather(memory[0]->addr, bytes[0], MPI_BYTE, memory[1]->addr,
+                                      bytes[1], MPI_BYTE, comm));
+    }
+    gpu_read(memory[1], 0, data, 2 * (size_t) bytes[1]);
+    for (int i = first; i < first + bytes[1]; ++i) {
+        CHECK_INT(data[i], 2 - mpitest.rank);
+    }
+}
+
+/* Only one of the two receives enough bytes for an agreement. */
+void gpu_coll_unequal(uint64_t *state)
+{
+    /* Open MPI refuses the all-to-all if it checks arguments */
+    const int calls = 0 == pvars_parameter("mpi_param_check", 1) ? 2 : 1;
+    const int dims[1] = {2}, periods[1] = {0};
+    const int sizes[3] = {4 * DIRECT_MIN, 16, 4 * DIRECT_MIN};
+    const int *bytes = sizes + mpitest.rank;
+    MPI_Comm comm;
+
+    (void) state;
+    if (2 > mpitest.size) {
+        return;
+    }
+    MPI_OK(MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &comm));
+    for (int kind = 0; MPI_COMM_NULL != comm && kind < 2; ++kind) {
+        const gpu_kind_t where = 0 == kind ? GPU_HOST : GPU_DEVICE;
+        gpu_memory_t *memory[2] = {gpu_memory(where, 2 * (size_t) bytes[0]),
+                                   gpu_memory(where, 2 * (size_t) bytes[1])};
+
+        for (int i = 0; i < 10; ++i) {
+            exchange_unequal(comm, memory, bytes, 0 != i % calls);
+        }
+        gpu_memory_free(memory[0]);
+        gpu_memory_free(memory[1]);
+    }
+    if (MPI_COMM_NULL != comm) {
+        CHECK(!is_enabled() || 0 < gpu_coll_counter(GPU_COLL_DIRECT));
+        MPI_OK(MPI_Comm_free(&comm));
+    }
+}
+
 /* A receive and a probe of the application that take any tag never match the messages of a
  * collective, nor does that change the order of the application's messages. */
 void gpu_coll_any_tag(uint64_t *state)

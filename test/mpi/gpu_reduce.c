@@ -415,6 +415,9 @@ static void on(MPI_Comm comm, int n, const int *counts, int counts_n, bool mixed
         if ((BUT_ONE == mix && which == job.rank) || (ONE == mix && which != job.rank)) {
             send = recv = GPU_HOST;
         }
+        if (EXSCAN == job.call && !job.in_place && 0 == job.rank) {
+            recv = GPU_HOST; /* not significant */
+        }
         if (mpitest.verbose && 0 == job.rank) {
             char name[MPI_MAX_OBJECT_NAME];
             int length;

@@ -25,6 +25,7 @@
  * modex, by pml/umrddt, which also carries the messages. Each process finds the same result.
  */
 
+#include "coll_umrddt_direct.h"
 #include "coll_umrddt_reduce.h"
 
 #include "umrddt_collectives.h"
@@ -97,11 +98,14 @@ int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t 
     return OMPI_SUCCESS;
 }
 
-/** Returns true if a side has data, and not in GPU memory. */
+/**
+ * Returns true if a side has data, and not in GPU memory. The receive buffer of the first process
+ * of an exscan has none: it is neither read nor written.
+ */
 static bool is_elsewhere(const mca_coll_umrddt_side_t *side, mca_coll_umrddt_look_t seen)
 {
     for (int i = 0; MCA_COLL_UMRDDT_CPU == seen && i < side->parts; ++i) {
-        if (!mca_coll_umrddt_side_is_empty(side, i)) {
+        if (0 != side->flow && !mca_coll_umrddt_side_is_empty(side, i)) {
             return true;
         }
     }
@@ -122,6 +126,9 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
     if (mca_coll_umrddt_looks(module, comm)) {
         rc = mca_coll_umrddt_stage_look(sides, seen, stage);
         if (OMPI_SUCCESS != rc) {
+            /* the other processes make this agreement, and must find no direct call */
+            (void) mca_coll_umrddt_agree(module, comm, kind, 0, all);
+            *all = 0;
             return rc;
         }
     }
@@ -130,7 +137,8 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
     } else if (NULL != sides->reduction.op && agrees(module, comm)) {
         mine |= mca_coll_umrddt_reduce_states(comm, &sides->reduction);
     }
-    if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])) {
+    if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])
+        && (NULL != sides->reduction.op || mca_coll_umrddt_direct_room(module, comm))) {
         mine |= MCA_COLL_UMRDDT_ALL_GPU;
     }
     if (0 == sides->recv.parts || mca_coll_umrddt_side_is_contiguous(&sides->recv)) {

@@ -37,7 +37,7 @@ mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
 /** Increase with each change of the calls that are counted, or of the schedule. */
-#define AGREEMENT_VERSION 1
+#define AGREEMENT_VERSION 2
 
 /** open was called, and close was not. */
 static bool opened = false;
@@ -197,7 +197,8 @@ static int component_open(void)
 
 static int component_close(void)
 {
-    opal_umrddt_collectives.mode = 0;
+    /* mode_of needs the peers of this session; pml/umrddt sets it again in the next one */
+    opal_umrddt_collectives = (opal_umrddt_collectives_t){.mode = 0};
     if (opened) {
         opened = false;
         mca_coll_umrddt_requests_close();

@@ -90,17 +90,21 @@ void mca_coll_umrddt_direct_free(struct mca_coll_umrddt_direct_t *direct)
     }
 }
 
-/** Get the module's lists of messages, empty, with space for @p n messages in each. */
-static int begin(mca_coll_umrddt_module_t *module, int n, direct_t **result)
+bool mca_coll_umrddt_direct_room(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
 {
     direct_t *direct = module->direct;
+    int n = ompi_comm_size(comm), sources, destinations;
 
-    MCA_COLL_UMRDDT_COUNT(direct);
     if (OPAL_UNLIKELY(NULL == direct)) {
         direct = module->direct = calloc(1, sizeof(*direct));
         if (NULL == direct) {
-            return mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(*direct));
+            return false;
         }
+    }
+    if (OMPI_COMM_IS_TOPO(comm)
+        && OMPI_SUCCESS == mca_topo_base_neighbor_count(comm, &sources, &destinations)) {
+        n = n < sources ? sources : n;
+        n = n < destinations ? destinations : n;
     }
     if (OPAL_UNLIKELY(direct->room < n)) {
         const size_t room = (size_t) n;
@@ -113,14 +117,22 @@ static int begin(mca_coll_umrddt_module_t *module, int n, direct_t **result)
         if (NULL == direct->sends || NULL == direct->recvs || NULL == direct->requests
             || NULL == direct->own) {
             arrays_free(direct);
-            return mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, room * sizeof(*direct));
+            return false;
         }
         direct->room = n;
     }
+    return true;
+}
+
+/** Get the module's lists of messages, empty, with the space that the agreement required. */
+static direct_t *begin(mca_coll_umrddt_module_t *module)
+{
+    direct_t *direct = module->direct;
+
+    MCA_COLL_UMRDDT_COUNT(direct);
     direct->send_count = direct->recv_count = 0;
     direct->request_count = direct->own_count = 0;
-    *result = direct;
-    return OMPI_SUCCESS;
+    return direct;
 }
 
 static void add_send(direct_t *direct, int peer, int part)
@@ -369,12 +381,8 @@ int mca_coll_umrddt_direct_all(mca_coll_umrddt_module_t *module, ompi_communicat
 {
     const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
     const bool in_place = 0 == sides->send.parts;
-    direct_t *direct;
-    int rc = begin(module, size, &direct);
+    direct_t *direct = begin(module);
 
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
     for (int distance = in_place ? 1 : 0; distance < size; ++distance) {
         const int to = (rank + distance) % size, from = (rank - distance + size) % size;
 
@@ -388,12 +396,8 @@ int mca_coll_umrddt_direct_all(mca_coll_umrddt_module_t *module, ompi_communicat
 int mca_coll_umrddt_direct_gather(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
                                   const mca_coll_umrddt_sides_t *sides, int root)
 {
-    direct_t *direct;
-    int rc = begin(module, ompi_comm_size(comm), &direct);
+    direct_t *direct = begin(module);
 
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
     if (0 < sides->send.parts) {
         add_send(direct, root, 0);
     }
@@ -409,12 +413,8 @@ int mca_coll_umrddt_direct_gather(mca_coll_umrddt_module_t *module, ompi_communi
 int mca_coll_umrddt_direct_scatter(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
                                    const mca_coll_umrddt_sides_t *sides, int root)
 {
-    direct_t *direct;
-    int rc = begin(module, ompi_comm_size(comm), &direct);
+    direct_t *direct = begin(module);
 
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
     if (0 < sides->recv.parts) {
         add_recv(direct, root, 0);
     }
@@ -505,13 +505,9 @@ int mca_coll_umrddt_direct_bcast(mca_coll_umrddt_module_t *module, ompi_communic
                                  const mca_coll_umrddt_sides_t *sides, bool bytes, int root)
 {
     const int size = ompi_comm_size(comm);
-    direct_t *direct;
+    direct_t *direct = begin(module);
     mca_coll_umrddt_part_t whole;
-    int rc = begin(module, size, &direct);
 
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
     mca_coll_umrddt_side_part(&sides->recv, 0, &whole);
     return bytes && 2 < size && PIECED >= size && PIECE <= whole.bytes / (size_t) size
                ? bcast_pieces(direct, comm, &whole, root)
@@ -550,15 +546,11 @@ static void cart_neighbours(direct_t *direct, ompi_communicator_t *comm, bool sa
 int mca_coll_umrddt_direct_neighbours(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
                                       const mca_coll_umrddt_sides_t *sides, bool same)
 {
-    direct_t *direct;
+    direct_t *direct = begin(module);
     const int *from, *to;
-    int sources, destinations, rc;
+    int sources, destinations;
+    int rc = mca_topo_base_neighbor_count(comm, &sources, &destinations);
 
-    rc = mca_topo_base_neighbor_count(comm, &sources, &destinations);
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    rc = begin(module, sources < destinations ? destinations : sources, &direct);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }

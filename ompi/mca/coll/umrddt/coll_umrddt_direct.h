@@ -25,6 +25,12 @@ BEGIN_C_DECLS
 void mca_coll_umrddt_direct_free(struct mca_coll_umrddt_direct_t *direct);
 
 /**
+ * Allocate the lists for any collective on the communicator, before an agreement. @return false: no
+ * memory, so this process must not state MCA_COLL_UMRDDT_ALL_GPU
+ */
+bool mca_coll_umrddt_direct_room(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm);
+
+/**
  * Allgather(v) and alltoall(v,w): data from each process to each.
  *
  * @param[in] same  all get the same data: the only part of the send side, or with MPI_IN_PLACE this

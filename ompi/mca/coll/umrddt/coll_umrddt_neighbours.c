@@ -98,15 +98,20 @@ static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
 /* ---------------------------------------------------------------------------------------------
  * Counted calls. MPI_Neighbor_allgather and MPI_Neighbor_alltoall return early in a process with
  * zero counts. In a graph, that might be a process without neighbors alone.
+ *
+ * What a process sends, its neighbors receive, and the other way round. So two neighbors have the
+ * same two sizes, in either order. All processes of a Cartesian topology are connected, so all have
+ * these two sizes. They differ with two processes, for example. The larger one decides.
  * ------------------------------------------------------------------------------------------- */
 
 #define neighbor_allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    (OMPI_COMM_IS_CART(comm) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
+    (OMPI_COMM_IS_CART(comm)                                                        \
+     && (mca_coll_umrddt_counts(comm, (size_t) (scount), sdtype)                    \
+         || mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype)))
 #define neighbor_allgatherv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
-#define neighbor_alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    (OMPI_COMM_IS_CART(comm) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
-#define neighbor_alltoallv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
-#define neighbor_alltoallw_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+#define neighbor_alltoall_counts              neighbor_allgather_counts
+#define neighbor_alltoallv_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
+#define neighbor_alltoallw_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
 
 #define neighbor_allgather_direct(module, comm, sides, all, ...) \
     mca_coll_umrddt_direct_neighbours(module, comm, sides, true)

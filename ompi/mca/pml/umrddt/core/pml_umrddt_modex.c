@@ -58,15 +58,12 @@ bool mca_pml_umrddt_publish(void)
 
     memset(self, 0, sizeof(*self));
     self->version = MCA_PML_UMRDDT_WIRE_VERSION;
-    if (NULL != mca_pml_umrddt.hca) {
-        self->flags |= MCA_PML_UMRDDT_HAS_HCA;
+    if (NULL == mca_pml_umrddt.gpu || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu) {
+        opal_umrddt_collectives.mode = 0; /* coll/umrddt must read the value that its peers read */
     }
-    if (NULL != mca_pml_umrddt.gpu) {
-        self->flags |= MCA_PML_UMRDDT_HAS_GPU;
-        if (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu) {
-            self->flags |= (uint32_t) opal_umrddt_collectives.mode << MCA_PML_UMRDDT_COLL_SHIFT;
-        }
-    }
+    self->flags = (NULL != mca_pml_umrddt.hca ? MCA_PML_UMRDDT_HAS_HCA : 0)
+                  | (NULL != mca_pml_umrddt.gpu ? MCA_PML_UMRDDT_HAS_GPU : 0)
+                  | (uint32_t) opal_umrddt_collectives.mode << MCA_PML_UMRDDT_COLL_SHIFT;
     self->host = opal_umrddt_gpu_ipc_domain();
     if (!make_cookie(self->cookie)) {
         opal_output(0, "pml:umrddt: no random numbers are to be had; not used");
