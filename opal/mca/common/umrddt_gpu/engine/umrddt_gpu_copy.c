@@ -325,7 +325,6 @@ void opal_umrddt_gpu_copy_started(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_
                                   int rc)
 {
     copy->result = rc;
-    copy->tests = 0;
     __atomic_store_n(&copy->kind, OPAL_SUCCESS == rc ? kind : COPY_OVER, __ATOMIC_RELEASE);
 }
 
