@@ -62,6 +62,8 @@ typedef enum opal_umrddt_gpu_how_t {
 
 /** Most copies of a batch. */
 #define OPAL_UMRDDT_GPU_BATCH_MOST 64
+/** For tests, as the maximum: a flush does nothing. */
+#define OPAL_UMRDDT_GPU_BATCH_LATE 1000000
 
 /** Settings of all engines of the process; set before the first engine. */
 typedef struct opal_umrddt_gpu_engine_params_t {
@@ -71,8 +73,8 @@ typedef struct opal_umrddt_gpu_engine_params_t {
     size_t staging;     /**< maximum bytes of staging buffers, all engines together (../staging) */
     size_t staging_chunk; /**< bytes of a piece of pageable memory */
     unsigned graphs;      /**< maximum graphs of repeated launches per engine; 0: none */
-    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; above
-                             OPAL_UMRDDT_GPU_BATCH_MOST, for tests: a flush does nothing */
+    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; or
+                             OPAL_UMRDDT_GPU_BATCH_LATE */
 } opal_umrddt_gpu_engine_params_t;
 
 /** Counters of the process; they only grow, but for those that say now. */

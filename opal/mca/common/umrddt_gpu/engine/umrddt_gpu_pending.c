@@ -284,7 +284,7 @@ static void flush(opal_umrddt_gpu_engine_t *engine)
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
     opal_umrddt_gpu_copy_t *first = NULL;
 
-    if (OPAL_UMRDDT_GPU_BATCH_MOST < opal_umrddt_gpu_engine_set.batch) {
+    if (OPAL_UMRDDT_GPU_BATCH_LATE == opal_umrddt_gpu_engine_set.batch) {
         return;
     }
     pthread_mutex_lock(&engine->lock);
