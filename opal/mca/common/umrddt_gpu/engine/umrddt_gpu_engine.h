@@ -179,6 +179,13 @@ static inline void opal_umrddt_gpu_sync_default(uint64_t address, opal_umrddt_gp
 int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine);
 CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine);
 
+/** True for the engine's context, and for NULL: the owner of pools and mapped memory. */
+static inline bool opal_umrddt_gpu_engine_shares(const opal_umrddt_gpu_engine_t *engine,
+                                                 CUcontext ctx)
+{
+    return NULL == ctx || opal_umrddt_gpu_engine_context(engine) == ctx;
+}
+
 /**
  * False if the application has destroyed the engine's context. No driver call may use that context
  * then, since drivers crash on it. Makes a pointer query. Not needed if some memory is known to be
