@@ -423,14 +423,13 @@ static bool look(void *owner)
     if (NULL == ipc->engine) {
         ipc->engine = opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id);
     }
-    if (NULL == ipc->import
+    if (!recv->peer->self && NULL == ipc->import
         && (NULL == ipc->engine
             || OPAL_SUCCESS
                    != opal_umrddt_gpu_import_find(ipc->engine,
                                                   mca_pml_umrddt_ipc_number(recv->peer),
                                                   recv->rts.buffer_id, &ipc->import))) {
-        ipc->import = NULL;
-        lacks |= recv->peer->self ? 0 : MCA_PML_UMRDDT_INFO_EXPORT;
+        lacks |= MCA_PML_UMRDDT_INFO_EXPORT;
     }
     if (1 < recv->rts.pieces && NULL == ipc->from) {
         ipc->from = opal_umrddt_gpu_peer_layout(recv->peer->gpu, recv->rts.layout, recv->rts.length,
