@@ -242,6 +242,7 @@ extern unsigned opal_umrddt_gpu_pending_copies;
 /**
  * Launch the pending copies of each engine. Exception: if it has other copies in progress, and the
  * number of pending ones has increased since the last call, they stay pending up to the next call.
+ * If that call came late, the next ones leave no copy pending.
  * To be called at the end of each round of work that may start copies.
  */
 static inline void opal_umrddt_gpu_flush(void)

@@ -19,6 +19,8 @@
 #include "umrddt_gpu_engine_private.h"
 #include "umrddt_gpu_reach.h"
 
+#include <time.h>
+
 unsigned opal_umrddt_gpu_pending_copies;
 
 /* Copies of a batch under construction, linked by `next`. */
@@ -66,7 +68,12 @@ static bool add_cached(group_t *group, opal_umrddt_gpu_copy_t *copy, bool *full)
     return true;
 }
 
-/* Plan a copy as a part. The copy gets its shapes. */
+/*
+ * Plan a copy as a part. The copy gets its shapes.
+ *
+ * @retval OPAL_ERR_NOT_AVAILABLE  its list is used for the first time, and fits into the argument
+ *                                 of a launch
+ */
 static int plan(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_part_t *part)
 {
     opal_umrddt_gpu_end_t ends[2];
@@ -278,19 +285,49 @@ void opal_umrddt_gpu_flush_now(opal_umrddt_gpu_engine_t *engine)
     }
 }
 
-/* Unless more are likely to come while others are in progress. */
-static void flush(opal_umrddt_gpu_engine_t *engine)
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t) time.tv_sec * UINT64_C(1000000000) + (uint64_t) time.tv_nsec;
+}
+
+/* True if more copies are likely to come while others are in progress; with the lock. */
+static bool hold(opal_umrddt_gpu_engine_t *engine)
 {
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
     opal_umrddt_gpu_copy_t *first = NULL;
 
+    const bool more = engine->busy > pending->n && pending->n > pending->before;
+    uint64_t time;
+
+    if (!more && 0 == pending->before) {
+        return false;
+    }
+    if (more && 0 < pending->skips) {
+        --pending->skips;
+        return false;
+    }
+    time = now();
+    if (0 < pending->before && HELD_MOST < time - pending->held_at) {
+        pending->skips = HELD_SKIPS;
+        return false;
+    }
+    if (more) {
+        pending->before = pending->n;
+        pending->held_at = time;
+    }
+    return more;
+}
+
+static void flush(opal_umrddt_gpu_engine_t *engine)
+{
     if (OPAL_UMRDDT_GPU_BATCH_LATE == opal_umrddt_gpu_engine_set.batch) {
         return;
     }
     pthread_mutex_lock(&engine->lock);
-    if (engine->busy > pending->n && pending->n > pending->before) {
-        pending->before = pending->n;
-    } else {
+    if (!hold(engine)) {
         first = take(engine);
     }
     pthread_mutex_unlock(&engine->lock);
