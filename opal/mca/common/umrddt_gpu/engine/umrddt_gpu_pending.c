@@ -183,15 +183,14 @@ static void go(group_t *group)
     begin(group);
 }
 
-/* Add a copy to a group that may have no room for it. @return false if it failed */
+/* Add a copy to a group that may have no room for it. @return false if it was started alone */
 static bool add_planned(group_t *group, opal_umrddt_gpu_copy_t *copy)
 {
     opal_umrddt_gpu_part_t part;
     const int rc = plan(copy, &part);
 
     if (OPAL_SUCCESS != rc) {
-        (void) group->engine->driver->cuStreamSynchronize(copy->stream);
-        opal_umrddt_gpu_copy_started(copy, COPY_OVER, rc);
+        opal_umrddt_gpu_copy_start(copy);
         return false;
     }
     if (!opal_umrddt_gpu_batch_add(&group->batch, &part)) {
@@ -218,11 +217,14 @@ static void go_all(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t *fir
         next = copy->next;
         /* The lists that a part needs are uploaded there. */
         copy->stream = stream;
+        if (OPAL_UNLIKELY(full)) {
+            pthread_mutex_unlock(&engine->lock);
+            go(&group);
+            pthread_mutex_lock(&engine->lock);
+            added = add_cached(&group, copy, &full);
+        }
         if (OPAL_UNLIKELY(!added)) {
             pthread_mutex_unlock(&engine->lock);
-            if (full) {
-                go(&group);
-            }
             added = add_planned(&group, copy);
             pthread_mutex_lock(&engine->lock);
         }
@@ -297,8 +299,6 @@ static uint64_t now(void)
 static bool hold(opal_umrddt_gpu_engine_t *engine)
 {
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
-    opal_umrddt_gpu_copy_t *first = NULL;
-
     const bool more = engine->busy > pending->n && pending->n > pending->before;
     uint64_t time;
 
@@ -323,6 +323,8 @@ static bool hold(opal_umrddt_gpu_engine_t *engine)
 
 static void flush(opal_umrddt_gpu_engine_t *engine)
 {
+    opal_umrddt_gpu_copy_t *first = NULL;
+
     if (OPAL_UMRDDT_GPU_BATCH_LATE == opal_umrddt_gpu_engine_set.batch) {
         return;
     }
