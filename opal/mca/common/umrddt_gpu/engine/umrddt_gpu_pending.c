@@ -79,7 +79,7 @@ static int plan(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_part_t *part)
     opal_umrddt_gpu_end_t ends[2];
     int rc;
 
-    rc = opal_umrddt_gpu_launch_ends(copy, copy->copy_end, false, ends);
+    rc = opal_umrddt_gpu_launch_ends(copy, copy->copy_end, true, ends);
     if (OPAL_SUCCESS == rc) {
         rc = opal_umrddt_gpu_part_plan(&ends[0], &ends[1], copy->start, copy->end,
                                        &copy->engine->fit, part);
