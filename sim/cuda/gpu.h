@@ -246,7 +246,10 @@ struct CUctx_st {
 /** The thread's current context, or NULL. */
 CUcontext gpu_ctx_current(void);
 
-/** The same, and of a green one that and whose primary one exist, that. */
+/** The primary context of a green one, if both exist; else the same. */
+CUcontext gpu_ctx_root(CUcontext ctx);
+
+/** The root of the current context. */
 CUcontext gpu_ctx_working(void);
 
 /** A new name for a primary context; it is not retained. @return NULL: no memory */

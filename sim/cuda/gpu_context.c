@@ -25,11 +25,14 @@ CUcontext gpu_ctx_current(void)
     return 0 == depth ? NULL : stack[depth - 1];
 }
 
+CUcontext gpu_ctx_root(CUcontext ctx)
+{
+    return NULL != ctx && NULL != ctx->root && -1 != ctx->device ? ctx->root : ctx;
+}
+
 CUcontext gpu_ctx_working(void)
 {
-    CUcontext ctx = gpu_ctx_current();
-
-    return NULL != ctx && NULL != ctx->root && -1 != ctx->device ? ctx->root : ctx;
+    return gpu_ctx_root(gpu_ctx_current());
 }
 
 CUcontext gpu_ctx_next(CUcontext ctx)

@@ -343,7 +343,10 @@ bool gpu_may_touch(CUcontext ctx, const struct gpu_range *range, bool write)
     switch (range->kind) {
     case GPU_DEVICE:
     case GPU_IPC:
-        return range->device == ctx->device || 0 != (ctx->peers & 1u << range->device);
+        /* Each context has its own memory; green ones that of their primary context. */
+        return range->device == ctx->device
+                   ? NULL == range->ctx || gpu_ctx_root(range->ctx) == gpu_ctx_root(ctx)
+                   : 0 != (ctx->peers & 1u << range->device);
     case GPU_POOL:
     case GPU_VMM:
         return wanted == (range->access[ctx->device] & wanted);

@@ -287,7 +287,7 @@ static int failures(void)
 
     params(0);
     for (i = 0; i < COPIES; ++i) {
-        make_plain(&all[i], i);
+        make_plain(&all[i], 0 == i % 12 ? i + 1 : i); /* no list that is in an argument */
         begin(&all[i]);
     }
     opal_umrddt_gpu_flush();
@@ -309,4 +309,107 @@ void test_batch_failed(void)
 void test_batch_one_failed(void)
 {
     CHECK(1 == failures());
+}
+
+/* A failed test of the copy whose flag a batch uses: the batch is complete then. */
+void test_batch_first_failed(void)
+{
+    pending_t all[3];
+    int i, rc;
+
+    params(0);
+    for (i = 0; i < 3; ++i) {
+        make_of(&all[i], test_blocks(20, 64, 128, false), test_blocks(40, 32, 48, false));
+        begin(&all[i]);
+    }
+    opal_umrddt_gpu_flush();
+    while (OPAL_ERR_RESOURCE_BUSY == (rc = opal_umrddt_gpu_copy_test(all[0].copy))) {
+    }
+    CHECK(OPAL_ERROR == rc);
+    for (i = 1; i < 3; ++i) {
+        CHECK(OPAL_SUCCESS == opal_umrddt_gpu_copy_test(all[i].copy));
+    }
+    drop(all, 3);
+}
+
+/* The list of a type that is used once is in the argument of its launch, also if others wait. */
+void test_batches_new(void)
+{
+    opal_umrddt_gpu_engine_stats_t before, after;
+    pending_t all[COPIES];
+    int i;
+
+    params(0);
+    for (i = 0; i < COPIES; ++i) {
+        const uint64_t n = 20 + (uint64_t) i;
+
+        make_of(&all[i], test_blocks(n, 64, 128, 0 == i % 3),
+                test_blocks(1, n * 64, n * 64, false));
+    }
+    before = test_stats();
+    (void) round_of(all, COPIES);
+    after = test_stats();
+    CHECK(before.lists_uploaded == after.lists_uploaded && before.batched < after.batched);
+    (void) round_of(all, COPIES);
+    CHECK(after.lists_uploaded < test_stats().lists_uploaded);
+    drop(all, COPIES);
+}
+
+/* A number above the largest one is that one. */
+void test_batch_maximum(void)
+{
+    pending_t all[2];
+    int i;
+
+    params(OPAL_UMRDDT_GPU_BATCH_MOST + 1);
+    for (i = 0; i < 2; ++i) {
+        make_plain(&all[i], i + 1);
+        begin(&all[i]);
+    }
+    opal_umrddt_gpu_flush();
+    CHECK(0 == opal_umrddt_gpu_pending_copies);
+    for (i = 0; i < 2; ++i) {
+        CHECK(OPAL_SUCCESS == end(&all[i]));
+    }
+    drop(all, 2);
+}
+
+/* After a flush that came late, a copy is launched at once, while another one is in progress. */
+void test_batches_held(void)
+{
+    pending_t all[3];
+    int i;
+
+    params(0);
+    for (i = 0; i < 3; ++i) {
+        make_of(&all[i], test_blocks(20, 64, 128, false), test_blocks(40, 32, 48, false));
+    }
+    begin(&all[0]);
+    opal_umrddt_gpu_flush();
+    begin(&all[1]);
+    opal_umrddt_gpu_flush();
+    CHECK(1 == opal_umrddt_gpu_pending_copies);
+    usleep(1000);
+    opal_umrddt_gpu_flush();
+    CHECK(0 == opal_umrddt_gpu_pending_copies);
+    begin(&all[2]);
+    opal_umrddt_gpu_flush();
+    CHECK(0 == opal_umrddt_gpu_pending_copies);
+    for (i = 0; i < 3; ++i) {
+        CHECK(OPAL_SUCCESS == end(&all[i]));
+    }
+    drop(all, 3);
+}
+
+/* Engines that are closed have no pending copies. */
+void test_pending_closed(void)
+{
+    pending_t pending;
+
+    params(0);
+    make_plain(&pending, 1);
+    begin(&pending);
+    opal_umrddt_gpu_engines_close();
+    CHECK(0 == opal_umrddt_gpu_pending_copies);
+    drop(&pending, 1);
 }

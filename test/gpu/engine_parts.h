@@ -68,6 +68,11 @@ void test_batches_threads(void);
 /** On a driver that fails once: no copy fails, or one. */
 void test_batch_failed(void);
 void test_batch_one_failed(void);
+void test_batch_first_failed(void);
+void test_batches_new(void);
+void test_batch_maximum(void);
+void test_batches_held(void);
+void test_pending_closed(void);
 
 /** Contexts that come and go, and none at all. */
 void test_contexts(void);

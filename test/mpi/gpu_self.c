@@ -14,6 +14,7 @@
  * - kinds: all pairs of kinds of memory, on MPI_COMM_WORLD and MPI_COMM_SELF, in both orders of
  *   send and receive, with nonblocking, synchronous and persistent requests
  * - devices: from one device of this process to another
+ * - contexts: to and from another context of the same device
  * - match: any source and any tag, probes, matched probes, messages out of order
  * - truncated: the receive is shorter than the message
  * - cancel: a receive is cancelled, and the message goes to the next one
@@ -213,6 +214,48 @@ static void devices(uint64_t *state)
     pair_free(&pair);
 }
 
+/* A message, one side of which is bytes in memory of its own. */
+static void transfer_bytes(const pair_t *pair, int side, CUdeviceptr bytes)
+{
+    MPI_Request requests[2];
+
+    post(pair, side, MPI_COMM_WORLD, TAG, &requests[0]);
+    if (FROM == side) {
+        MPI_OK(MPI_Irecv((void *) (uintptr_t) bytes, (int) pair->map[FROM]->size, MPI_BYTE,
+                         mpitest.rank, TAG, MPI_COMM_WORLD, &requests[1]));
+    } else {
+        MPI_OK(MPI_Isend((void *) (uintptr_t) bytes, (int) pair->map[FROM]->size, MPI_BYTE,
+                         mpitest.rank, TAG, MPI_COMM_WORLD, &requests[1]));
+    }
+    MPI_OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+}
+
+static void contexts(uint64_t *state)
+{
+    pair_t pair =
+        pair_new(GPU_DEVICE, GPU_DEVICE, MPITEST_IRREGULAR, MPITEST_IRREGULAR, BYTES, BYTES);
+    CUdeviceptr bytes;
+    CUcontext own;
+    CUdevice device;
+
+    (void) state;
+    GPU_OK(gpu.cuDeviceGet(&device, gpu_device()));
+    GPU_OK(gpu.cuCtxCreate_v2(&own, 0, device));
+    GPU_OK(gpu.cuMemAlloc_v2(&bytes, pair.map[FROM]->size));
+    GPU_OK(gpu.cuCtxPopCurrent_v2(&own));
+    for (int i = 0; i < 4; ++i) {
+        pair_fill(&pair);
+        transfer_bytes(&pair, FROM, bytes);
+        transfer_bytes(&pair, TO, bytes);
+        VERIFY(pair.buffer[TO], pair.key, (int) pair.map[FROM]->size);
+    }
+    GPU_OK(gpu.cuCtxPushCurrent_v2(own));
+    GPU_OK(gpu.cuMemFree_v2(bytes));
+    GPU_OK(gpu.cuCtxPopCurrent_v2(&own));
+    GPU_OK(gpu.cuCtxDestroy_v2(own));
+    pair_free(&pair);
+}
+
 /* Receive a message with each call in turn. */
 static void receive(pair_t *pair, int how, int tag)
 {
@@ -332,8 +375,8 @@ static void threads(void)
 }
 
 static const mpitest_part_t parts[] = {
-    {"steady", steady},       {"kinds", kinds},   {"devices", devices}, {"match", match},
-    {"truncated", truncated}, {"cancel", cancel}, {NULL, NULL},
+    {"steady", steady}, {"kinds", kinds},         {"devices", devices}, {"contexts", contexts},
+    {"match", match},   {"truncated", truncated}, {"cancel", cancel},   {NULL, NULL},
 };
 
 int main(int argc, char **argv)

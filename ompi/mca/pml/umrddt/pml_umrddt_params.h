@@ -141,7 +141,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "Largest number of CUDA graphs for repeated kernel launches. 0: " \
       "none") \
     X(UINT, gpu_batch, 6, 0, 0, UINT_MAX, \
-      "Largest number of copies in one launch. 0: what fits; 65: wait for more") \
+      "Largest number of copies in one launch, up to 64. 0: as many as fit") \
     X(BOOL, system_memory_cache, 6, true, 0, 0, \
       "Cache the pages that the CUDA driver reported as system memory, " \
       "until Open MPI's memory hooks report that they are unmapped") \

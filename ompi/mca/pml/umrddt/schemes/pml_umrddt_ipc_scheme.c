@@ -50,8 +50,6 @@ static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
  * The sender
  * ------------------------------------------------------------------------------------------- */
 
-static void done_flag_event(void *owner);
-
 /** Record that the scheme carried a message (@p well) or failed. */
 static void result(mca_pml_umrddt_peer_t *peer, bool well)
 {
@@ -82,6 +80,35 @@ static void may_flag_learn(const mca_pml_umrddt_send_t *send, bool silent)
     if (silent == may_flag(send)) {
         __atomic_store_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], silent ? 1 : 0,
                          __ATOMIC_RELAXED);
+    }
+}
+
+/** Retry function of a wait: test the completion flag. */
+static bool flag_state(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    switch (opal_umrddt_done_flag_test(send->request_id, send->rts.seq)) {
+    case OPAL_UMRDDT_DONE_FLAG_DONE:
+        ++counters->sends_ipc;
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        return true;
+    case OPAL_UMRDDT_DONE_FLAG_REPLY:
+        may_flag_learn(send, true);
+        mca_pml_umrddt_send_await(send);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/** Event of a message whose completion flag signals its end: wait for the flag. */
+static void done_flag_event(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    if (!flag_state(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, flag_state, send);
     }
 }
 
@@ -223,35 +250,6 @@ static void answered(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** Retry function of a wait: test the completion flag. */
-static bool flag_state(void *owner)
-{
-    mca_pml_umrddt_send_t *send = owner;
-
-    switch (opal_umrddt_done_flag_test(send->request_id, send->rts.seq)) {
-    case OPAL_UMRDDT_DONE_FLAG_DONE:
-        ++counters->sends_ipc;
-        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
-        return true;
-    case OPAL_UMRDDT_DONE_FLAG_REPLY:
-        may_flag_learn(send, true);
-        mca_pml_umrddt_send_await(send);
-        return true;
-    default:
-        return false;
-    }
-}
-
-/** Event of a message whose completion flag signals its end: wait for the flag. */
-static void done_flag_event(void *owner)
-{
-    mca_pml_umrddt_send_t *send = owner;
-
-    if (!flag_state(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, flag_state, send);
-    }
-}
-
 /* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */
@@ -341,7 +339,9 @@ static __opal_attribute_noinline__ void own_end(const mca_pml_umrddt_recv_t *rec
     from->address = (uintptr_t) send->buf;
     from->kind = send->where.memory.kind;
     from->on_device = mca_pml_umrddt_on_engine_device(&send->where, ipc->engine);
-    from->reached = from->on_device; /* else the driver is queried */
+    /* A kernel does not reach another context of its device: then the driver is queried. */
+    from->reached =
+        from->on_device && opal_umrddt_gpu_engine_shares(ipc->engine, send->where.memory.ctx);
 }
 
 /**
@@ -386,17 +386,15 @@ static bool copy(void *owner)
               .kind = recv->where.memory.kind,
               .reached = opal_umrddt_gpu_on_gpu(&recv->where),
               .on_device = mca_pml_umrddt_on_engine_device(&recv->where, ipc->engine)};
-    int rc;
+    int rc = OPAL_ERROR;
 
-    if (!copy_end(recv, &from)) {
-        mca_pml_umrddt_ipc_refuse(recv);
-        return true;
+    if (copy_end(recv, &from)) {
+        /* Together with the copies of messages that matched at the same time. */
+        rc = (0 < copies || mca_pml_umrddt_has_events()
+                      || OPAL_UMRDDT_GPU_BATCH_LATE == mca_pml_umrddt.params.gpu_batch
+                  ? opal_umrddt_gpu_copy_later
+                  : opal_umrddt_gpu_copy)(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
     }
-    /* Together with the copies of messages that matched at the same time. */
-    rc = (0 < copies || mca_pml_umrddt_has_events()
-                  || OPAL_UMRDDT_GPU_BATCH_MOST < mca_pml_umrddt.params.gpu_batch
-              ? opal_umrddt_gpu_copy_later
-              : opal_umrddt_gpu_copy)(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
         return false;
     }
@@ -425,14 +423,13 @@ static bool look(void *owner)
     if (NULL == ipc->engine) {
         ipc->engine = opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id);
     }
-    if (NULL == ipc->import
+    if (!recv->peer->self && NULL == ipc->import
         && (NULL == ipc->engine
             || OPAL_SUCCESS
                    != opal_umrddt_gpu_import_find(ipc->engine,
                                                   mca_pml_umrddt_ipc_number(recv->peer),
                                                   recv->rts.buffer_id, &ipc->import))) {
-        ipc->import = NULL;
-        lacks |= recv->peer->self ? 0 : MCA_PML_UMRDDT_INFO_EXPORT;
+        lacks |= MCA_PML_UMRDDT_INFO_EXPORT;
     }
     if (1 < recv->rts.pieces && NULL == ipc->from) {
         ipc->from = opal_umrddt_gpu_peer_layout(recv->peer->gpu, recv->rts.layout, recv->rts.length,

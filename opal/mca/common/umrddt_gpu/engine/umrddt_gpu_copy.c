@@ -325,7 +325,6 @@ void opal_umrddt_gpu_copy_started(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_
                                   int rc)
 {
     copy->result = rc;
-    copy->tests = 0;
     __atomic_store_n(&copy->kind, OPAL_SUCCESS == rc ? kind : COPY_OVER, __ATOMIC_RELEASE);
 }
 
@@ -413,6 +412,11 @@ static int test_event(opal_umrddt_gpu_copy_t *copy)
     }
     opal_umrddt_gpu_relax(driver, &mode);
     rc = copy->by_event ? driver->cuEventQuery(copy->event) : driver->cuStreamQuery(copy->stream);
+    if (OPAL_UNLIKELY(CUDA_SUCCESS != rc && CUDA_ERROR_NOT_READY != rc)) {
+        /* Its flag may be that of a batch: the next copy with this flag must come after the batch.
+         */
+        (void) driver->cuStreamSynchronize(copy->stream);
+    }
     opal_umrddt_gpu_restore(driver, &mode);
     opal_umrddt_gpu_engine_swap_out(copy->engine, pushed);
     return CUDA_SUCCESS == rc           ? OPAL_SUCCESS

@@ -180,6 +180,7 @@ static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
     int i;
 
+    (void) __atomic_sub_fetch(&opal_umrddt_gpu_pending_copies, engine->pending.n, __ATOMIC_RELAXED);
     opal_umrddt_gpu_copies_free(engine, alive);
     opal_umrddt_gpu_graphs_free(engine, alive);
     opal_umrddt_gpu_shapes_free(engine, alive);

@@ -62,6 +62,8 @@ typedef enum opal_umrddt_gpu_how_t {
 
 /** Most copies of a batch. */
 #define OPAL_UMRDDT_GPU_BATCH_MOST 64
+/** For tests, as the maximum: a flush does nothing. */
+#define OPAL_UMRDDT_GPU_BATCH_LATE 1000000
 
 /** Settings of all engines of the process; set before the first engine. */
 typedef struct opal_umrddt_gpu_engine_params_t {
@@ -71,8 +73,8 @@ typedef struct opal_umrddt_gpu_engine_params_t {
     size_t staging;     /**< maximum bytes of staging buffers, all engines together (../staging) */
     size_t staging_chunk; /**< bytes of a piece of pageable memory */
     unsigned graphs;      /**< maximum graphs of repeated launches per engine; 0: none */
-    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; above
-                             OPAL_UMRDDT_GPU_BATCH_MOST, for tests: a flush does nothing */
+    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; or
+                             OPAL_UMRDDT_GPU_BATCH_LATE */
 } opal_umrddt_gpu_engine_params_t;
 
 /** Counters of the process; they only grow, but for those that say now. */
@@ -177,6 +179,13 @@ static inline void opal_umrddt_gpu_sync_default(uint64_t address, opal_umrddt_gp
 int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine);
 CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine);
 
+/** True for the engine's context, and for NULL: the owner of pools and mapped memory. */
+static inline bool opal_umrddt_gpu_engine_shares(const opal_umrddt_gpu_engine_t *engine,
+                                                 CUcontext ctx)
+{
+    return NULL == ctx || opal_umrddt_gpu_engine_context(engine) == ctx;
+}
+
 /**
  * False if the application has destroyed the engine's context. No driver call may use that context
  * then, since drivers crash on it. Makes a pointer query. Not needed if some memory is known to be
@@ -233,6 +242,7 @@ extern unsigned opal_umrddt_gpu_pending_copies;
 /**
  * Launch the pending copies of each engine. Exception: if it has other copies in progress, and the
  * number of pending ones has increased since the last call, they stay pending up to the next call.
+ * If that call came late, the next ones leave no copy pending.
  * To be called at the end of each round of work that may start copies.
  */
 static inline void opal_umrddt_gpu_flush(void)

@@ -19,6 +19,8 @@
 #include "umrddt_gpu_engine_private.h"
 #include "umrddt_gpu_reach.h"
 
+#include <time.h>
+
 unsigned opal_umrddt_gpu_pending_copies;
 
 /* Copies of a batch under construction, linked by `next`. */
@@ -66,13 +68,18 @@ static bool add_cached(group_t *group, opal_umrddt_gpu_copy_t *copy, bool *full)
     return true;
 }
 
-/* Plan a copy as a part. The copy gets its shapes. */
+/*
+ * Plan a copy as a part. The copy gets its shapes.
+ *
+ * @retval OPAL_ERR_NOT_AVAILABLE  its list is used for the first time, and fits into the argument
+ *                                 of a launch
+ */
 static int plan(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_part_t *part)
 {
     opal_umrddt_gpu_end_t ends[2];
     int rc;
 
-    rc = opal_umrddt_gpu_launch_ends(copy, copy->copy_end, false, ends);
+    rc = opal_umrddt_gpu_launch_ends(copy, copy->copy_end, true, ends);
     if (OPAL_SUCCESS == rc) {
         rc = opal_umrddt_gpu_part_plan(&ends[0], &ends[1], copy->start, copy->end,
                                        &copy->engine->fit, part);
@@ -176,15 +183,14 @@ static void go(group_t *group)
     begin(group);
 }
 
-/* Add a copy to a group that may have no room for it. @return false if it failed */
+/* Add a copy to a group that may have no room for it. @return false if it was started alone */
 static bool add_planned(group_t *group, opal_umrddt_gpu_copy_t *copy)
 {
     opal_umrddt_gpu_part_t part;
     const int rc = plan(copy, &part);
 
     if (OPAL_SUCCESS != rc) {
-        (void) group->engine->driver->cuStreamSynchronize(copy->stream);
-        opal_umrddt_gpu_copy_started(copy, COPY_OVER, rc);
+        opal_umrddt_gpu_copy_start(copy);
         return false;
     }
     if (!opal_umrddt_gpu_batch_add(&group->batch, &part)) {
@@ -211,11 +217,14 @@ static void go_all(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t *fir
         next = copy->next;
         /* The lists that a part needs are uploaded there. */
         copy->stream = stream;
+        if (OPAL_UNLIKELY(full)) {
+            pthread_mutex_unlock(&engine->lock);
+            go(&group);
+            pthread_mutex_lock(&engine->lock);
+            added = add_cached(&group, copy, &full);
+        }
         if (OPAL_UNLIKELY(!added)) {
             pthread_mutex_unlock(&engine->lock);
-            if (full) {
-                go(&group);
-            }
             added = add_planned(&group, copy);
             pthread_mutex_lock(&engine->lock);
         }
@@ -278,19 +287,49 @@ void opal_umrddt_gpu_flush_now(opal_umrddt_gpu_engine_t *engine)
     }
 }
 
-/* Unless more are likely to come while others are in progress. */
-static void flush(opal_umrddt_gpu_engine_t *engine)
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t) time.tv_sec * UINT64_C(1000000000) + (uint64_t) time.tv_nsec;
+}
+
+/* True if more copies are likely to come while others are in progress; with the lock. */
+static bool hold(opal_umrddt_gpu_engine_t *engine)
 {
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
+    const bool more = engine->busy > pending->n && pending->n > pending->before;
+    uint64_t time;
+
+    if (!more && 0 == pending->before) {
+        return false;
+    }
+    if (more && 0 < pending->skips) {
+        --pending->skips;
+        return false;
+    }
+    time = now();
+    if (0 < pending->before && HELD_MOST < time - pending->held_at) {
+        pending->skips = HELD_SKIPS;
+        return false;
+    }
+    if (more) {
+        pending->before = pending->n;
+        pending->held_at = time;
+    }
+    return more;
+}
+
+static void flush(opal_umrddt_gpu_engine_t *engine)
+{
     opal_umrddt_gpu_copy_t *first = NULL;
 
-    if (OPAL_UMRDDT_GPU_BATCH_MOST < opal_umrddt_gpu_engine_set.batch) {
+    if (OPAL_UMRDDT_GPU_BATCH_LATE == opal_umrddt_gpu_engine_set.batch) {
         return;
     }
     pthread_mutex_lock(&engine->lock);
-    if (engine->busy > pending->n && pending->n > pending->before) {
-        pending->before = pending->n;
-    } else {
+    if (!hold(engine)) {
         first = take(engine);
     }
     pthread_mutex_unlock(&engine->lock);

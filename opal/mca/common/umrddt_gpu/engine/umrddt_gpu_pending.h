@@ -24,12 +24,21 @@
  * beside others.
  */
 #define PENDING_BYTES ((uint64_t) 512 << 10)
+/*
+ * If the next flush comes later than this time (ns), the application has left MPI: the next flushes
+ * leave no copy pending.
+ */
+#define HELD_MOST  UINT64_C(50000)
+#define HELD_SKIPS 64
+
 /* The pending copies of an engine, in order; with its lock. */
 typedef struct opal_umrddt_gpu_pending_t {
     opal_umrddt_gpu_copy_t *first;
     opal_umrddt_gpu_copy_t *last; /* if there is a first one */
     unsigned n;
-    unsigned before; /* n at the last flush that left them pending */
+    unsigned before;  /* n at the last flush that left them pending ... */
+    uint64_t held_at; /* ... and its time, ns */
+    unsigned skips;   /* following flushes that leave none pending */
 } opal_umrddt_gpu_pending_t;
 
 /* Launch the pending copies of an engine. */

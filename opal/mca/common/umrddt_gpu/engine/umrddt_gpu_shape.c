@@ -224,6 +224,7 @@ int opal_umrddt_gpu_shape_get(opal_umrddt_gpu_engine_t *engine,
         }
     }
     opal_umrddt_gpu_shape_use(engine, shape);
+    ++shape->uses;
     pthread_mutex_unlock(&engine->lock);
     if (OPAL_UNLIKELY(NULL != made)) {
         destroy(engine, made, true);
@@ -294,7 +295,6 @@ int opal_umrddt_gpu_shape_list(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu
         return OPAL_SUCCESS;
     }
     pthread_mutex_lock(&engine->lock);
-    ++shape->uses;
     if (0 == shape->list && may_travel && 1 == shape->uses
         && shape->map->list_bytes <= sizeof(((umrddt_gpu_args_inline_t *) 0)->data)) {
         pthread_mutex_unlock(&engine->lock);

@@ -43,8 +43,8 @@ typedef struct opal_umrddt_gpu_shape_t {
     CUstream stream;  /* ... for all streams except this one */
     bool ready;       /* the upload is complete */
     bool cached;      /* in the cache */
-    unsigned uses;
-    unsigned refs; /* copies in progress, and the cache */
+    unsigned uses;    /* copies that got it by opal_umrddt_gpu_shape_get */
+    unsigned refs;    /* copies in progress, and the cache */
 } opal_umrddt_gpu_shape_t;
 
 /*
