@@ -24,20 +24,14 @@ BEGIN_C_DECLS
 /**
  * Tag of the messages of coll/umrddt, which pml/umrddt handles like those of the application. A
  * receive with MPI_ANY_TAG matches no negative tag. The tag is below the tags of Open MPI's
- * collectives, in the range of those that end if a process fails, and above the tags of pml/umrddt
+ * collectives and, also in the 24 bits that pml/ucx keeps, above those of pml/umrddt
  * (mca_pml_umrddt_tag).
- *
- * In the 24 bits that pml/ucx keeps, coll/libnbc's tag -4194304 is the same. It counts down from
- * about -30 with each nonblocking collective on a communicator, to about -2^30, and so gets to each
- * value of 24 bits. That tag clashes only if its collective is in progress during a direct one.
  */
 #define UMRDDT_COLLECTIVES_TAG (INT32_MIN + 0xC00000)
 
-/**
- * Returns true for this tag, as callers of the PML pass it. pml/ucx reports it for a message as
- * +12582912, its 24 bits: above the tags of the application, and handled like those.
- */
-#define UMRDDT_IS_COLLECTIVES_TAG(tag) (UMRDDT_COLLECTIVES_TAG == (tag))
+/** Returns true for this tag, also as pml/ucx reports it for a message: its 24 bits as a number. */
+#define UMRDDT_IS_COLLECTIVES_TAG(tag) \
+    ((UMRDDT_COLLECTIVES_TAG & 0xffffff) == ((tag) &0xffffff) && 0 > (tag))
 
 struct opal_proc_t;
 
