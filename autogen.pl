@@ -36,7 +36,7 @@ my @grafted = (
 );
 my @grafted_files = (
     "opal/include/umrddt_compat.h", "opal/include/umrddt_cuda.h", "opal/include/umrddt_cuda_functions.h",
-    "opal/include/umrddt_export.h", "opal/include/umrddt_gate.h",
+    "opal/include/umrddt_collectives.h", "opal/include/umrddt_export.h", "opal/include/umrddt_gate.h",
     "opal/include/umrddt_help.h", "opal/include/umrddt_ids.h", "opal/include/umrddt_params.h", "opal/include/umrddt_synonyms.h",
     "config/umrddt_cuda.m4", "config/umrddt_verbs.m4",
 );
