@@ -20,13 +20,13 @@
 /* Parts of this many bytes and more are direct (coll_umrddt_direct_min). */
 #define DIRECT_MIN 4096
 
-/* Not on a CUDA-aware Open MPI, which gets contiguous buffers. */
+/* Not on a CUDA-aware Open MPI (as in the mode "rule"), which gets contiguous buffers. */
 static bool is_enabled(void)
 {
     const char *base = getenv("UMRDDT_TEST_BASE");
 
     return 0 != pvars_parameter("coll_umrddt_direct", 1) && 2 <= mpitest.size
-           && (NULL == base || NULL == strstr(base, "cuda"));
+           && 0 != strcmp(mpitest.mode, "rule") && (NULL == base || NULL == strstr(base, "cuda"));
 }
 
 static const gpu_coll_case_t *case_of(const char *name)
