@@ -787,6 +787,7 @@ int main(int argc, char **argv)
     gpu_coll_types_make();
     if (0 == strcmp(mpitest.mode, "rule")) {
         gpu_coll_rule();
+        gpu_coll_has_cuda = true;
         mpitest.mode = "";
     }
     mpitest_run(parts);

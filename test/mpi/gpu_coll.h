@@ -168,6 +168,9 @@ void gpu_coll_rule(void);
 
 /* gpu_coll_direct.c */
 
+/** This Open MPI has CUDA and gets contiguous buffers, so few calls are from GPU to GPU. */
+extern bool gpu_coll_has_cuda;
+
 /** Calls from GPU to GPU, between calls in which some buffers are in system memory. */
 void gpu_coll_direct(uint64_t *state);
 void gpu_coll_large_bcast(uint64_t *state);

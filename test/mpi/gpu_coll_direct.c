@@ -20,13 +20,14 @@
 /* Parts of this many bytes and more are direct (coll_umrddt_direct_min). */
 #define DIRECT_MIN 4096
 
-/* Not on a CUDA-aware Open MPI (as in the mode "rule"), which gets contiguous buffers. */
+bool gpu_coll_has_cuda;
+
 static bool is_enabled(void)
 {
     const char *base = getenv("UMRDDT_TEST_BASE");
 
-    return 0 != pvars_parameter("coll_umrddt_direct", 1) && 2 <= mpitest.size
-           && 0 != strcmp(mpitest.mode, "rule") && (NULL == base || NULL == strstr(base, "cuda"));
+    return 0 != pvars_parameter("coll_umrddt_direct", 1) && 2 <= mpitest.size && !gpu_coll_has_cuda
+           && (NULL == base || NULL == strstr(base, "cuda"));
 }
 
 static const gpu_coll_case_t *case_of(const char *name)
