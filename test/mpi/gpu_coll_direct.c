@@ -206,10 +206,10 @@ void gpu_coll_schedule(uint64_t *state)
     gpu_write(memory, 0, bytes, sizeof(bytes));
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
-    if (!is_enabled()) {
+    if (0 == pvars_parameter("coll_umrddt_direct", 1) || 2 > mpitest.size) {
         bcasts(comm, 100, bytes, sizeof(bytes));
         CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
-    } else {
+    } else if (is_enabled()) {
         bcasts(comm, 100, bytes, sizeof(bytes));
         CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements += 7);
         bcasts(comm, 100, bytes, sizeof(bytes) - 1);

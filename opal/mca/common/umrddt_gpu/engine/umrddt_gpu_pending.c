@@ -137,7 +137,7 @@ static CUresult launch(group_t *group)
 static void signal_all(group_t *group)
 {
     opal_umrddt_gpu_copy_t *first = group->first, *copy, *next;
-    const CUstream stream = first->stream;
+    CUstream stream = first->stream;
     int signalled = opal_umrddt_gpu_copy_signal(first);
     const bool shared = OPAL_SUCCESS == signalled && !first->by_event;
     const uint32_t until = first->until;
@@ -204,7 +204,7 @@ static bool add_planned(group_t *group, opal_umrddt_gpu_copy_t *copy)
 static void go_all(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t *first)
 {
     opal_umrddt_gpu_copy_t *copy, *next;
-    const CUstream stream = first->stream;
+    CUstream stream = first->stream;
     group_t group;
     bool full;
 
