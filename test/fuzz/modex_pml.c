@@ -18,6 +18,7 @@
 
 mca_pml_umrddt_t mca_pml_umrddt;
 mca_pml_base_component_t mca_pml_umrddt_component;
+opal_umrddt_collectives_t opal_umrddt_collectives;
 
 /* Of mca_pml_umrddt_publish, which is not called here. */
 uint64_t opal_umrddt_gpu_ipc_domain(void)
