@@ -27,6 +27,15 @@
 static owner_memory_t memory[2];
 static opal_umrddt_gpu_engine_t *engines[2];
 
+/* Of opal_umrddt_gpu_peer_engine_for, which is not called here. */
+int opal_umrddt_gpu_engine_get(const opal_umrddt_gpu_memory_t *of,
+                               opal_umrddt_gpu_engine_t **engine)
+{
+    (void) of;
+    (void) engine;
+    return OPAL_ERR_NOT_AVAILABLE;
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     static owner_t owner;
