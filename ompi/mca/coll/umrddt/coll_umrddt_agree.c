@@ -118,6 +118,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
 {
     mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
     unsigned mine = 0;
+    bool direct;
     int rc;
 
     *stage = NULL;
@@ -145,15 +146,16 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
         mine |= MCA_COLL_UMRDDT_BYTES;
     }
     rc = mca_coll_umrddt_agree(module, comm, kind, mine, all);
-    if (OMPI_SUCCESS != rc || !mca_coll_umrddt_is_direct(*all)
-        || 0 == (MCA_COLL_UMRDDT_REDUCES & *all)) {
+    direct = OMPI_SUCCESS == rc && mca_coll_umrddt_is_direct(*all)
+             && (NULL == sides->reduction.op || 0 != (MCA_COLL_UMRDDT_REDUCES & *all));
+    if (!direct) {
         mca_coll_umrddt_reduce_release(&sides->reduction);
+        *all = 0;
     }
-    if (OMPI_SUCCESS != rc || mca_coll_umrddt_is_direct(*all)) {
+    if (OMPI_SUCCESS != rc || direct) {
         mca_coll_umrddt_stage_free(*stage);
         *stage = NULL;
         return rc;
     }
-    *all = 0;
     return mca_coll_umrddt_stage_fill(sides, seen, stage);
 }

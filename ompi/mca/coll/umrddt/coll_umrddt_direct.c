@@ -158,25 +158,29 @@ static void note(int *rc, int one)
 static int post_send(direct_t *direct, ompi_communicator_t *comm,
                      const mca_coll_umrddt_part_t *part, int peer)
 {
-    int rc = 0 == part->bytes
-                 ? OMPI_SUCCESS
-                 : MCA_PML_CALL(isend(part->address, part->count, part->type, peer,
-                                      UMRDDT_COLLECTIVES_TAG, MCA_PML_BASE_SEND_STANDARD, comm,
-                                      &direct->requests[direct->request_count]));
+    int rc;
 
-    direct->request_count += OMPI_SUCCESS == rc && 0 != part->bytes ? 1 : 0;
+    if (0 == part->bytes) {
+        return OMPI_SUCCESS;
+    }
+    rc = MCA_PML_CALL(isend(part->address, part->count, part->type, peer, UMRDDT_COLLECTIVES_TAG,
+                            MCA_PML_BASE_SEND_STANDARD, comm,
+                            &direct->requests[direct->request_count]));
+    direct->request_count += OMPI_SUCCESS == rc ? 1 : 0;
     return rc;
 }
 
 static int post_recv(direct_t *direct, ompi_communicator_t *comm,
                      const mca_coll_umrddt_part_t *part, int peer)
 {
-    int rc = 0 == part->bytes ? OMPI_SUCCESS
-                              : MCA_PML_CALL(irecv(part->address, part->count, part->type, peer,
-                                                   UMRDDT_COLLECTIVES_TAG, comm,
-                                                   &direct->requests[direct->request_count]));
+    int rc;
 
-    direct->request_count += OMPI_SUCCESS == rc && 0 != part->bytes ? 1 : 0;
+    if (0 == part->bytes) {
+        return OMPI_SUCCESS;
+    }
+    rc = MCA_PML_CALL(irecv(part->address, part->count, part->type, peer, UMRDDT_COLLECTIVES_TAG,
+                            comm, &direct->requests[direct->request_count]));
+    direct->request_count += OMPI_SUCCESS == rc ? 1 : 0;
     return rc;
 }
 

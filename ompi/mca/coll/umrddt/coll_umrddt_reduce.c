@@ -687,63 +687,11 @@ static void run(work_t *work)
  * Calls
  * ------------------------------------------------------------------------------------------- */
 
-/** Through system memory, as if there had been no agreement. */
-static int staged(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                  const mca_coll_umrddt_sides_t *sides, const mca_coll_umrddt_reduction_t *call)
+int mca_coll_umrddt_reduce_direct(const mca_coll_umrddt_reduction_t *call)
 {
-    const mca_coll_base_comm_coll_t *saved = &module->saved;
-    const void *sbuf = call->sbuf;
-    void *rbuf = call->rbuf;
-    mca_coll_umrddt_stage_t *stage = NULL;
-    int rc = mca_coll_umrddt_stage_new(sides, &stage);
-
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    if (NULL != stage) {
-        rc = mca_coll_umrddt_stage_in(stage);
-        sbuf = mca_coll_umrddt_stage_send(stage);
-        rbuf = mca_coll_umrddt_stage_recv(stage);
-    }
-#define CALL(name, ...) saved->coll_##name(__VA_ARGS__, comm, saved->coll_##name##_module)
-    if (OMPI_SUCCESS == rc) {
-        const int count = (int) call->count;
-
-        switch (call->kind) {
-        case MCA_COLL_UMRDDT_KIND_allreduce:
-            rc = CALL(allreduce, sbuf, rbuf, count, call->type, call->op);
-            break;
-        case MCA_COLL_UMRDDT_KIND_reduce:
-            rc = CALL(reduce, sbuf, rbuf, count, call->type, call->op, call->root);
-            break;
-        case MCA_COLL_UMRDDT_KIND_reduce_scatter:
-            rc = CALL(reduce_scatter, sbuf, rbuf, call->rcounts, call->type, call->op);
-            break;
-        case MCA_COLL_UMRDDT_KIND_reduce_scatter_block:
-            rc = CALL(reduce_scatter_block, sbuf, rbuf, count, call->type, call->op);
-            break;
-        case MCA_COLL_UMRDDT_KIND_scan:
-            rc = CALL(scan, sbuf, rbuf, count, call->type, call->op);
-            break;
-        default:
-            rc = CALL(exscan, sbuf, rbuf, count, call->type, call->op);
-            break;
-        }
-    }
-#undef CALL
-    return NULL != stage ? mca_coll_umrddt_stage_end(stage, rc) : rc;
-}
-
-int mca_coll_umrddt_reduce_direct(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                                  const mca_coll_umrddt_sides_t *sides, unsigned all)
-{
-    const mca_coll_umrddt_reduction_t *call = &sides->reduction;
     work_t *work = call->work;
     int rc;
 
-    if (0 == (MCA_COLL_UMRDDT_REDUCES & all)) {
-        return staged(module, comm, sides, call);
-    }
     opal_umrddt_gpu_sync_default(work->mine, &work->memory[0]);
     if (OPAL_UMRDDT_GPU_DEVICE == work->memory[1].kind) {
         opal_umrddt_gpu_sync_default((uint64_t) (uintptr_t) call->rbuf, &work->memory[1]);

@@ -57,16 +57,12 @@ unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm,
 void mca_coll_umrddt_reduce_release(mca_coll_umrddt_reduction_t *call);
 
 /**
- * Do a call. All processes have agreed that all buffers are in GPU memory.
- *
- * @param[in] all    result of the agreement: if not all can reduce there, through system memory
- * @param[in] sides  of the call, with the work of mca_coll_umrddt_reduce_states if all can
+ * Do a call that all processes have agreed to do in GPU memory. Releases call->work.
  *
  * @return OMPI_SUCCESS, or the first error. After an error of a message or a kernel, all others
  *         have ended
  */
-int mca_coll_umrddt_reduce_direct(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                                  const mca_coll_umrddt_sides_t *sides, unsigned all);
+int mca_coll_umrddt_reduce_direct(const mca_coll_umrddt_reduction_t *call);
 
 /**
  * MPI_Reduce_local by a kernel.

@@ -157,7 +157,7 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
                                   op)
 
 #define allreduce_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_reduce_direct(module, comm, sides, all)
+    mca_coll_umrddt_reduce_direct(&(sides)->reduction)
 #define reduce_direct               allreduce_direct
 #define reduce_scatter_direct       allreduce_direct
 #define reduce_scatter_block_direct allreduce_direct
