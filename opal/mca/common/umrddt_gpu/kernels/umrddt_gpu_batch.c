@@ -92,7 +92,7 @@ int opal_umrddt_gpu_part_plan(const opal_umrddt_gpu_end_t *source,
     const opal_umrddt_gpu_end_t *ends[2] = {source, target};
     const uint64_t most = (uint64_t) fit->processors * fit->blocks;
     umrddt_gpu_args_t args;
-    uint64_t bits = 16, work;
+    uint64_t work;
     bool narrow, mixed;
     int i;
 
@@ -103,11 +103,9 @@ int opal_umrddt_gpu_part_plan(const opal_umrddt_gpu_end_t *source,
         if (NULL != ends[i]->map && 0 < ends[i]->map->n && 0 == ends[i]->list) {
             return OPAL_ERR_NOT_AVAILABLE;
         }
-        bits |= NULL == ends[i]->map ? ends[i]->address - start
-                                     : ends[i]->address | ends[i]->map->align;
     }
     memset(&args, 0, sizeof(args));
-    args.width = (uint32_t) (bits & (0 - bits));
+    args.width = opal_umrddt_gpu_plan_width(ends, start);
     mixed = is_mixed(ends, args.width, fit);
     args.width = mixed ? 0 : args.width;
     args.scale = mixed ? 1 : args.width;
@@ -115,8 +113,7 @@ int opal_umrddt_gpu_part_plan(const opal_umrddt_gpu_end_t *source,
     args.end = end;
     args.first = ceiling(start, args.scale);
     args.last = end / args.scale;
-    /* The method looks up one access more than the whole ones. */
-    narrow = args.last < (UINT64_C(1) << 31) - 1;
+    narrow = opal_umrddt_gpu_plan_is_narrow(&args);
     for (i = 0; i < 2; ++i) {
         opal_umrddt_gpu_plan_side(ends[i], &args, narrow && !mixed ? args.last + 1 : UINT64_MAX,
                                   &args.side[i]);

@@ -482,7 +482,6 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
 {
     planning_t planning = {.ends = {source, target}, .fit = fit};
     umrddt_gpu_args_t *args = &plan->args.args;
-    uint64_t bits = 16;
     bool in_argument;
     bool narrow;
     int i, rc;
@@ -502,9 +501,8 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
         const opal_umrddt_gpu_end_t *one = planning.ends[i];
 
         planning.kinds[i] = NULL == one->map ? UMRDDT_GPU_STREAM : one->map->kind;
-        bits |= NULL == one->map ? one->address - start : one->address | one->map->align;
     }
-    planning.width = (uint32_t) (bits & (0 - bits));
+    planning.width = opal_umrddt_gpu_plan_width(planning.ends, start);
     planning.work = ceiling(end - start, planning.width);
     planning.shape = choose_shape(&planning);
     rc = place_lists(&planning, plan, &in_argument);
@@ -530,8 +528,7 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
         steps_of_accesses(&planning, args);
         break;
     }
-    /* FLAT looks up one access more than the whole ones */
-    narrow = !fit->wide && !in_argument && args->last < (UINT64_C(1) << 31) - 1
+    narrow = !fit->wide && !in_argument && opal_umrddt_gpu_plan_is_narrow(args)
              && 0 != kernel_of(&planning, true, false);
     for (i = 0; i < 2; ++i) {
         opal_umrddt_gpu_plan_side(planning.ends[i], args, narrow ? args->last + 1 : UINT64_MAX,

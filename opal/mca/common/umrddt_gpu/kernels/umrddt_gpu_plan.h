@@ -19,6 +19,7 @@
 
 #include "opal_config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,6 +81,26 @@ typedef struct opal_umrddt_gpu_plan_t {
 int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gpu_end_t *target,
                          uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,
                          opal_umrddt_gpu_plan_t *plan);
+
+/** Bytes of the widest access that is aligned at both ends of a copy from stream position @p start:
+ * at most 16. */
+static inline uint32_t opal_umrddt_gpu_plan_width(const opal_umrddt_gpu_end_t *const ends[2],
+                                                  uint64_t start)
+{
+    uint64_t bits = 16;
+
+    for (int i = 0; i < 2; ++i) {
+        bits |= NULL == ends[i]->map ? ends[i]->address - start
+                                     : ends[i]->address | ends[i]->map->align;
+    }
+    return (uint32_t) (bits & (0 - bits));
+}
+
+/** True if 32 bits count the steps of an argument. Kernels look up one step more. */
+static inline bool opal_umrddt_gpu_plan_is_narrow(const umrddt_gpu_args_t *args)
+{
+    return args->last < (UINT64_C(1) << 31) - 1;
+}
 
 /**
  * One side of an argument whose range and scale are set.
