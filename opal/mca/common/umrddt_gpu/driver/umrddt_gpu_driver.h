@@ -70,6 +70,12 @@ static inline bool opal_umrddt_gpu_in_use(void)
            || opal_umrddt_gpu_in_use_unknown();
 }
 
+/**
+ * True if this process has a device. Initializes CUDA, and makes no context: only for an
+ * application that asks whether it may use GPUs.
+ */
+bool opal_umrddt_gpu_exists(void);
+
 /** True if the calling thread has a current context. One driver call. */
 bool opal_umrddt_gpu_has_context(void);
 
