@@ -76,99 +76,108 @@ static void *find(const char *name)
     return function;
 }
 
-/** As find, once for each caller's @p cache. Without a definition the process ends. */
-static inline void *next(void **cache, const char *name)
+/** As find, for a function that the program calls. Without it the process ends. */
+static void *find_called(const char *name)
 {
-    void *function = __atomic_load_n(cache, __ATOMIC_RELAXED);
+    void *function = find(name);
 
-    if (!LIKELY(NULL != function)) {
-        function = find(name);
-        if (NULL == function) {
-            fprintf(stderr, "libumrddt_mpi: no MPI library in this process has %s\n", name);
-            abort();
-        }
-        __atomic_store_n(cache, function, __ATOMIC_RELAXED);
+    if (NULL == function) {
+        fprintf(stderr, "libumrddt_mpi: no MPI library in this process has %s\n", name);
+        abort();
     }
     return function;
 }
 
-/** In a function NAME: call the next NAME. */
-#define NEXT(NAME, arguments)                                   \
-    ({                                                          \
-        static void *cache_;                                    \
-        ((__typeof__(&NAME)) (next(&cache_, #NAME))) arguments; \
-    })
-
 /* ---------------------------------------------------------------------------------------------
- * The calls. COUNT is int, or MPI_Count in the forms of MPI 4.
+ * The calls. COUNT is int, or MPI_Count in the forms of MPI 4, SIZE is the type of positions.
  * ------------------------------------------------------------------------------------------- */
 
 /**
- * Call a function of the table that gets @p position as size_t. @p COUNT_ and @p SIZE_ are the
- * arguments to be tested: Open MPI reports negative ones.
+ * Define NAME: a jump to the next NAME if nothing is attached and it was called before. Otherwise
+ * @p attempt, statements that return if umrddt did the call, and then the next NAME.
  */
-#define TRY(function, count_, size_, ...)                                           \
-    const mca_pml_umrddt_calls_t *table = attached();                               \
-    if (!LIKELY(NULL == table) && 0 <= (count_) && 0 <= (size_) && NULL != position \
-        && 0 <= *position) {                                                        \
-        size_t at = (size_t) *position;                                             \
-        const int rc = table->function(__VA_ARGS__);                                \
-        if (MCA_PML_UMRDDT_CALLS_PASS != rc) {                                      \
-            *position = (__typeof__(*position)) at;                                 \
-            return rc;                                                              \
-        }                                                                           \
+#define DEFINE(NAME, parameters, arguments, attempt)                                  \
+    static __typeof__(&NAME) NAME##_next;                                             \
+    static __attribute__((noinline)) int NAME##_found parameters                      \
+    {                                                                                 \
+        const mca_pml_umrddt_calls_t *table = attached();                             \
+        __typeof__(&NAME) function;                                                   \
+        if (NULL != table) {                                                          \
+            attempt                                                                   \
+        }                                                                             \
+        function = __atomic_load_n(&NAME##_next, __ATOMIC_RELAXED);                   \
+        if (NULL == function) {                                                       \
+            *(void **) &function = find_called(#NAME);                                \
+            __atomic_store_n(&NAME##_next, function, __ATOMIC_RELAXED);               \
+        }                                                                             \
+        return function arguments;                                                    \
+    }                                                                                 \
+    int NAME parameters                                                               \
+    {                                                                                 \
+        __typeof__(&NAME) function = __atomic_load_n(&NAME##_next, __ATOMIC_RELAXED); \
+        if (LIKELY(NULL == attached() && NULL != function)) {                         \
+            return function arguments;                                                \
+        }                                                                             \
+        return NAME##_found arguments;                                                \
     }
 
-#define PACK(NAME, COUNT)                                                                          \
-    int NAME(const void *inbuf, COUNT incount, MPI_Datatype datatype, void *outbuf, COUNT outsize, \
-             COUNT *position, MPI_Comm comm)                                                       \
-    {                                                                                              \
-        TRY(pack, incount, outsize, inbuf, (size_t) incount, datatype, outbuf, (size_t) outsize,   \
-            &at, comm)                                                                             \
-        return NEXT(NAME, (inbuf, incount, datatype, outbuf, outsize, position, comm));            \
+/** An attempt by a function that gets the position as size_t. Open MPI reports negative values. */
+#define TRY(count, size, position, call)                                         \
+    if (0 <= (count) && 0 <= (size) && NULL != (position) && 0 <= *(position)) { \
+        size_t at = (size_t) * (position);                                       \
+        const int rc = table->call;                                              \
+        if (MCA_PML_UMRDDT_CALLS_PASS != rc) {                                   \
+            *(position) = (__typeof__(*(position))) at;                          \
+            return rc;                                                           \
+        }                                                                        \
     }
 
-#define UNPACK(NAME, COUNT)                                                                   \
-    int NAME(const void *inbuf, COUNT insize, COUNT *position, void *outbuf, COUNT outcount,  \
-             MPI_Datatype datatype, MPI_Comm comm)                                            \
-    {                                                                                         \
-        TRY(unpack, outcount, insize, inbuf, (size_t) insize, &at, outbuf, (size_t) outcount, \
-            datatype, comm)                                                                   \
-        return NEXT(NAME, (inbuf, insize, position, outbuf, outcount, datatype, comm));       \
-    }
+#define PACK(NAME, COUNT)                                                                         \
+    DEFINE(NAME,                                                                                  \
+           (const void *inbuf, COUNT incount, MPI_Datatype datatype, void *outbuf, COUNT outsize, \
+            COUNT *position, MPI_Comm comm),                                                      \
+           (inbuf, incount, datatype, outbuf, outsize, position, comm),                           \
+           TRY(incount, outsize, position,                                                        \
+               pack(inbuf, (size_t) incount, datatype, outbuf, (size_t) outsize, &at, comm)))
 
-#define PACK_EXTERNAL(NAME, COUNT, SIZE)                                                         \
-    int NAME(const char datarep[], const void *inbuf, COUNT incount, MPI_Datatype datatype,      \
-             void *outbuf, SIZE outsize, SIZE *position)                                         \
-    {                                                                                            \
-        TRY(pack_external, incount, outsize, datarep, inbuf, (size_t) incount, datatype, outbuf, \
-            (size_t) outsize, &at)                                                               \
-        return NEXT(NAME, (datarep, inbuf, incount, datatype, outbuf, outsize, position));       \
-    }
+#define UNPACK(NAME, COUNT)                                                                 \
+    DEFINE(NAME,                                                                            \
+           (const void *inbuf, COUNT insize, COUNT *position, void *outbuf, COUNT outcount, \
+            MPI_Datatype datatype, MPI_Comm comm),                                          \
+           (inbuf, insize, position, outbuf, outcount, datatype, comm),                     \
+           TRY(outcount, insize, position,                                                  \
+               unpack(inbuf, (size_t) insize, &at, outbuf, (size_t) outcount, datatype, comm)))
 
-#define UNPACK_EXTERNAL(NAME, COUNT, SIZE)                                                       \
-    int NAME(const char datarep[], const void *inbuf, SIZE insize, SIZE *position, void *outbuf, \
-             COUNT outcount, MPI_Datatype datatype)                                              \
-    {                                                                                            \
-        TRY(unpack_external, outcount, insize, datarep, inbuf, (size_t) insize, &at, outbuf,     \
-            (size_t) outcount, datatype)                                                         \
-        return NEXT(NAME, (datarep, inbuf, insize, position, outbuf, outcount, datatype));       \
-    }
+#define PACK_EXTERNAL(NAME, COUNT, SIZE)                                                           \
+    DEFINE(NAME,                                                                                   \
+           (const char datarep[], const void *inbuf, COUNT incount, MPI_Datatype datatype,         \
+            void *outbuf, SIZE outsize, SIZE *position),                                           \
+           (datarep, inbuf, incount, datatype, outbuf, outsize, position),                         \
+           TRY(incount, outsize, position,                                                         \
+               pack_external(datarep, inbuf, (size_t) incount, datatype, outbuf, (size_t) outsize, \
+                             &at)))
+
+#define UNPACK_EXTERNAL(NAME, COUNT, SIZE)                                                      \
+    DEFINE(NAME,                                                                                \
+           (const char datarep[], const void *inbuf, SIZE insize, SIZE *position, void *outbuf, \
+            COUNT outcount, MPI_Datatype datatype),                                             \
+           (datarep, inbuf, insize, position, outbuf, outcount, datatype),                      \
+           TRY(outcount, insize, position,                                                      \
+               unpack_external(datarep, inbuf, (size_t) insize, &at, outbuf, (size_t) outcount, \
+                               datatype)))
 
 #define SENDRECV_REPLACE(NAME, COUNT)                                                            \
-    int NAME(void *buf, COUNT count, MPI_Datatype datatype, int dest, int sendtag, int source,   \
-             int recvtag, MPI_Comm comm, MPI_Status *status)                                     \
-    {                                                                                            \
-        const mca_pml_umrddt_calls_t *table = attached();                                        \
-        if (!LIKELY(NULL == table) && 0 <= count) {                                              \
+    DEFINE(                                                                                      \
+        NAME,                                                                                    \
+        (void *buf, COUNT count, MPI_Datatype datatype, int dest, int sendtag, int source,       \
+         int recvtag, MPI_Comm comm, MPI_Status *status),                                        \
+        (buf, count, datatype, dest, sendtag, source, recvtag, comm, status), if (0 <= count) {  \
             const int rc = table->sendrecv_replace(buf, (size_t) count, datatype, dest, sendtag, \
                                                    source, recvtag, comm, status);               \
             if (MCA_PML_UMRDDT_CALLS_PASS != rc) {                                               \
                 return rc;                                                                       \
             }                                                                                    \
-        }                                                                                        \
-        return NEXT(NAME, (buf, count, datatype, dest, sendtag, source, recvtag, comm, status)); \
-    }
+        })
 
 PACK(MPI_Pack, int)
 PACK(PMPI_Pack, int)
