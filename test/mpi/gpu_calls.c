@@ -15,11 +15,14 @@
  * - steady: what a repeated call costs: one launch, nothing created
  * - plain: calls on system memory are Open MPI's
  * - wrong: wrong arguments are Open MPI's to report; nothing is written
+ * - mixed: a type with data in GPU memory and in system memory
+ * - fortran: MPI_Pack of Fortran
  * - external: MPI_Pack_external and MPI_Unpack_external
  * - ring: MPI_Sendrecv_replace, also of a process to itself, with MPI_PROC_NULL, and truncated
  *
  * Not by default:
  *
+ * - fail: the GPU fails (fail=)
  * - absent: without the library: only that it is not there
  * - unused: with the library, and without umrddt, or without a GPU: Open MPI's own behaviour
  */
@@ -312,6 +315,118 @@ static void wrong(uint64_t *state)
     gpu_memory_free(to);
 }
 
+/* The first half of the data in GPU memory, the second in system memory, at absolute addresses. */
+static void mixed(uint64_t *state)
+{
+    enum {
+        BLOCK = 3000
+    };
+    gpu_memory_t *device = gpu_memory(GPU_DEVICE, BLOCK), *packed[2];
+    unsigned char host[BLOCK], data[2 * BLOCK], bytes[BLOCK];
+    int lengths[] = {BLOCK, BLOCK};
+    MPI_Aint addresses[2], where;
+    MPI_Datatype type;
+
+    for (int i = 0; i < 2 * BLOCK; ++i) {
+        data[i] = (unsigned char) mpitest_random(state);
+    }
+    MPI_OK(MPI_Get_address(device->addr, &addresses[0]));
+    MPI_OK(MPI_Get_address(host, &addresses[1]));
+    MPI_OK(MPI_Type_create_hindexed(2, lengths, addresses, MPI_BYTE, &type));
+    MPI_OK(MPI_Type_commit(&type));
+    packed[0] = gpu_memory(GPU_DEVICE, AT + 2 * BLOCK + AFTER);
+    packed[1] = gpu_memory(GPU_HOST, AT + 2 * BLOCK + AFTER);
+    for (int i = 0; i < 2; ++i) {
+        int position = AT;
+
+        gpu_write(device, 0, data, BLOCK);
+        memcpy(host, data + BLOCK, BLOCK);
+        fill(packed[i]);
+        MPI_OK(MPI_Pack(MPI_BOTTOM, 1, type, packed[i]->addr, (int) packed[i]->bytes, &position,
+                        MPI_COMM_WORLD));
+        CHECK_INT(position, AT + 2 * BLOCK);
+        check_packed(packed[i], data, sizeof(data));
+        memset(host, 0, BLOCK);
+        fill(device);
+        position = AT;
+        MPI_OK(MPI_Unpack(packed[i]->addr, (int) packed[i]->bytes, &position, MPI_BOTTOM, 1, type,
+                          MPI_COMM_WORLD));
+        CHECK(0 == memcmp(host, data + BLOCK, BLOCK));
+        gpu_read(device, 0, bytes, BLOCK);
+        CHECK(0 == memcmp(bytes, data, BLOCK));
+
+        where = AT;
+        fill(packed[i]);
+        MPI_OK(MPI_Pack_external("external32", MPI_BOTTOM, 1, type, packed[i]->addr,
+                                 (MPI_Aint) packed[i]->bytes, &where));
+        check_packed(packed[i], data, sizeof(data));
+
+        /* two halves change places, and back */
+        MPI_OK(MPI_Sendrecv_replace(MPI_BOTTOM, 1, type, mpitest_right(), 8, mpitest_left(), 8,
+                                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        MPI_OK(MPI_Sendrecv_replace(MPI_BOTTOM, 1, type, mpitest_left(), 8, mpitest_right(), 8,
+                                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        CHECK(0 == memcmp(host, data + BLOCK, BLOCK));
+        gpu_read(device, 0, bytes, BLOCK);
+        CHECK(0 == memcmp(bytes, data, BLOCK));
+        gpu_memory_free(packed[i]);
+    }
+    MPI_OK(MPI_Type_free(&type));
+    gpu_memory_free(device);
+}
+
+/* Fortran's MPI_Pack, if this Open MPI has it. */
+static void fortran(uint64_t *state)
+{
+    void *library = dlopen("libmpi_mpifh.so.40", RTLD_LAZY);
+    void (*pack)(void *, MPI_Fint *, MPI_Fint *, void *, MPI_Fint *, MPI_Fint *, MPI_Fint *,
+                 MPI_Fint *) = NULL;
+    gpu_memory_t *from = gpu_memory(GPU_DEVICE, 64), *to = gpu_memory(GPU_DEVICE, 64 + AT);
+    unsigned char data[64];
+    MPI_Fint count = 64, type = MPI_Type_c2f(MPI_BYTE), room = 64 + AT, position = AT, error = -1;
+    MPI_Fint comm = MPI_Comm_c2f(MPI_COMM_WORLD);
+
+    for (int i = 0; i < 64; ++i) {
+        data[i] = (unsigned char) mpitest_random(state);
+    }
+    if (NULL != library) {
+        *(void **) &pack = dlsym(library, "mpi_pack_");
+    }
+    if (NULL != pack) {
+        gpu_write(from, 0, data, sizeof(data));
+        fill(to);
+        pack(from->addr, &count, &type, to->addr, &room, &position, &comm, &error);
+        CHECK_INT(error, MPI_SUCCESS);
+        CHECK_INT(position, AT + 64);
+        check_packed(to, data, sizeof(data));
+    }
+    gpu_memory_free(from);
+    gpu_memory_free(to);
+}
+
+/* The GPU fails: an MPI error, and the position stays. */
+static void fail(uint64_t *state)
+{
+    gpu_memory_t *from = gpu_memory(GPU_DEVICE, 3000), *to = gpu_memory(GPU_DEVICE, 3000);
+    MPI_Datatype type = mpitest_type(MPITEST_IRREGULAR, 800, mpitest.seed); /* by a kernel */
+    int failed = 0;
+
+    (void) state;
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int i = 0; i < TIMES; ++i) {
+        int position = 0;
+        const int rc =
+            0 == i % 2 ? MPI_Pack(from->addr, 1, type, to->addr, 3000, &position, MPI_COMM_WORLD)
+                       : MPI_Unpack(to->addr, 3000, &position, from->addr, 1, type, MPI_COMM_WORLD);
+
+        failed += MPI_SUCCESS != rc;
+        CHECK_INT(position, MPI_SUCCESS == rc ? 800 : 0);
+    }
+    CHECK(0 < failed);
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    MPI_OK(MPI_Type_free(&type));
+}
+
 /* ---------------------------------------------------------------------------------------------
  * External forms
  * ------------------------------------------------------------------------------------------- */
@@ -444,16 +559,14 @@ static void truncated(uint64_t *state)
 }
 
 static const mpitest_part_t parts[] = {
-    {"query", query}, {"layouts", layouts},     {"steady", steady},
-    {"plain", plain}, {"wrong", wrong},         {"external", external},
+    {"query", query}, {"layouts", layouts},     {"steady", steady},   {"plain", plain},
+    {"wrong", wrong}, {"mixed", mixed},         {"fortran", fortran}, {"external", external},
     {"ring", ring},   {"truncated", truncated}, {NULL, NULL}};
+static const mpitest_part_t fail_parts[] = {{"fail", fail}, {NULL, NULL}};
 static const mpitest_part_t other_parts[] = {{"absent", absent}, {"unused", unused}, {NULL, NULL}};
 
 int main(int argc, char **argv)
 {
-    int before;
-
-    before = query_support();
     mpitest_init(&argc, &argv, "gpu_calls", 1, MPI_THREAD_SINGLE);
     if (mpitest_has("absent") || mpitest_has("unused")) {
         mpitest_run(other_parts);
@@ -465,11 +578,10 @@ int main(int argc, char **argv)
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("needs umrddt");
     }
-    CHECK_INT(before, 0);
     /* also before the application uses CUDA */
     query(NULL);
     gpu_begin_all();
-    mpitest_run(parts);
+    mpitest_run(mpitest_has("fail") ? fail_parts : parts);
     pvars_close();
     return mpitest_finish();
 }
