@@ -117,8 +117,9 @@ static int copy(ends_t *ends)
 {
     const opal_umrddt_gpu_memory_t *user = &ends->user.memory, *packed = &ends->packed.memory;
     const bool by_user = opal_umrddt_gpu_on_gpu(&ends->user);
-    const bool both =
-        user->kind == packed->kind && user->device == packed->device && user->ctx == packed->ctx;
+    const bool both = opal_umrddt_gpu_on_device(&ends->user)
+                      && opal_umrddt_gpu_on_device(&ends->packed) && user->device == packed->device
+                      && user->ctx == packed->ctx;
     opal_umrddt_gpu_copy_end_t here = {.address = (uintptr_t) ends->buf,
                                        .kind = user->kind,
                                        .reached = by_user,
