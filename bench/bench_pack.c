@@ -14,7 +14,9 @@
  * It is linked with libumrddt_mpi.
  *
  * usage: mpirun -n 1 --mca pml umrddt bench_pack [PATTERN [ITERATIONS]]
+ *        mpirun -n 1 --mca pml umrddt bench_pack --system CALLS
  *
+ * --system: only so many calls of MPI_Pack on system memory; test_pack counts their instructions.
  * PATTERN: a glob of layouts of umrddt_bench (--list); "*" by default, up to 16 MiB. Every layout
  * is checked once against MPI_Pack on system memory. The output is one line a layout, in columns
  * with tabs: bytes, blocks, and medians in microseconds.
@@ -162,6 +164,20 @@ static void measure(const bench_layout_entry_t *entry)
     bench_layout_destroy(&layout);
 }
 
+static int system_memory(int calls)
+{
+    unsigned char from[64] = {0}, *to = bench_alloc(sizeof(from));
+
+    for (int i = 0; i < calls; ++i) {
+        int position = 0;
+
+        MPI_Pack(from, sizeof(from), MPI_BYTE, to, sizeof(from), &position, MPI_COMM_WORLD);
+    }
+    free(to);
+    MPI_Finalize();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *pattern = 1 < argc ? argv[1] : "*", *why_not;
@@ -170,6 +186,9 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     if (2 < argc && 0 < atoi(argv[2])) {
         iterations = atoi(argv[2]);
+    }
+    if (0 == strcmp(pattern, "--system")) {
+        return system_memory(iterations);
     }
     why_not = bench_gpu_open(0);
     if (NULL != why_not) {
