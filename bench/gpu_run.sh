@@ -20,7 +20,7 @@
 # STEPs: build tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts.
 # The others need build, unless DIR has its result.
 #   latency   umrddt_bench with --bare: messages one after the other and with pauses between them, with and
-#             without graphs
+#             without graphs; MPI_Pack by libumrddt_mpi (logs/pack_times)
 #   large     256 MiB from GPU to GPU
 #   schemes   every scheme, layout and pair of memories, checked, up to 1 MiB. The software ConnectX is the
 #             transport, so its times are not those of an HCA
@@ -261,6 +261,8 @@ if wanted latency; then
     done
     step latency_pauses 20 "${run[@]}" "${message[@]}" "${some[@]}" --csv "$out/latency_pauses.csv"
     step latency_all 60 "${run[@]}" "${message[@]}" --burst 20 --csv "$out/latency_all.csv"
+    step pack_build 30 make -j"$jobs" -C "$build/bench" bench_pack
+    step pack_times 60 mpirun -n 1 --mca pml umrddt "$build/bench/bench_pack"
 fi
 
 every=(--require-scheme requested --require-min-bytes 0 --warmup 0 --progress never)

@@ -173,6 +173,11 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
          AC_MSG_ERROR([a program linked with Open MPI does not run, or does not print its release (see config.log).])],
         [AC_MSG_RESULT([not looked at when cross-compiling])])
 
+    dnl MPI 4's forms with MPI_Count (ompi/libumrddt_mpi).
+    UMRDDT_MPI_COUNT_FORMS=0
+    AC_CHECK_DECL([MPI_Pack_c], [UMRDDT_MPI_COUNT_FORMS=1], [], [#include <mpi.h>])
+    AC_SUBST([UMRDDT_MPI_COUNT_FORMS])
+
     CPPFLAGS="$umrddt_save_CPPFLAGS"
     LDFLAGS="$umrddt_save_LDFLAGS"
     LIBS="$umrddt_save_LIBS"

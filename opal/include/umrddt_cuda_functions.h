@@ -20,6 +20,7 @@
 /* clang-format off */
 /* Those that the components call (test/tools/test_driver_table compares). */
 #define UMRDDT_CUDA_FUNCTIONS_USED(F) \
+    F(cuInit, "cuInit", 2000, (unsigned int flags)) \
     F(cuGetErrorString, "cuGetErrorString", 6000, (CUresult error, const char **text)) \
     F(cuDeviceGet, "cuDeviceGet", 2000, (CUdevice *device, int ordinal)) \
     F(cuDeviceGetCount, "cuDeviceGetCount", 2000, (int *count)) \
@@ -90,7 +91,6 @@
 
 /* Those that only tools, benchmarks, tests and applications call. */
 #define UMRDDT_CUDA_FUNCTIONS_OTHER(F) \
-    F(cuInit, "cuInit", 2000, (unsigned int flags)) \
     F(cuDriverGetVersion, "cuDriverGetVersion", 2020, (int *version)) \
     F(cuGetErrorName, "cuGetErrorName", 6000, (CUresult error, const char **text)) \
     F(cuGetProcAddress, "cuGetProcAddress", 11030, (const char *symbol, void **function, int version, cuuint64_t flags)) \

@@ -96,7 +96,8 @@ BEGIN_C_DECLS
                     "buffer")                                                                           \
     X(staged_recvs, "Messages for GPU memory that the base PML received into a staging "                \
                     "buffer")                                                                           \
-    X(staged_bytes, "Bytes of both")
+    X(staged_bytes, "Bytes of both")                                                                    \
+    X(library_calls, "Calls on GPU memory that libumrddt_mpi gave to umrddt")
 
 #define MCA_PML_UMRDDT_COUNTER_FIELD(name, help) uint64_t name;
 typedef struct mca_pml_umrddt_counters_t {

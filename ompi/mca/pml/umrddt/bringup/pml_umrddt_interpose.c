@@ -27,6 +27,7 @@
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
@@ -134,6 +135,7 @@ static int enable(bool on)
         mca_pml_umrddt.hca->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);
     }
     mca_pml_umrddt.usable = true;
+    mca_pml_umrddt_calls_open();
     return OMPI_SUCCESS;
 }
 
@@ -230,6 +232,7 @@ int mca_pml_umrddt_finalize(void)
         return OMPI_SUCCESS;
     }
     mca_pml_umrddt.interposed = false;
+    mca_pml_umrddt_calls_close();
     if (mca_pml_umrddt.usable) {
         if (0 < __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
             mca_pml_umrddt_drain_on_finalize(NULL); /* in a Session, where del_comm of

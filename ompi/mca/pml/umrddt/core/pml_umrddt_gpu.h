@@ -52,6 +52,11 @@ static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype,
 void mca_pml_umrddt_gpu_open(void);
 void mca_pml_umrddt_gpu_close(void);
 
+/** Offer the calls of pml_umrddt_calls.h to libumrddt_mpi, if there are a CUDA driver and the
+ * library; take them back before MPI is finalized. */
+void mca_pml_umrddt_calls_open(void);
+void mca_pml_umrddt_calls_close(void);
+
 /** mca_pml_umrddt_look for a buffer that may span several memories. */
 void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *datatype,
                                 opal_umrddt_gpu_where_t *where);

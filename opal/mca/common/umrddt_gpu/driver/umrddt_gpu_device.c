@@ -31,6 +31,15 @@ bool opal_umrddt_gpu_in_use_unknown(void)
     return true;
 }
 
+bool opal_umrddt_gpu_exists(void)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    int devices = 0;
+
+    return OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver) && CUDA_SUCCESS == driver->cuInit(0)
+           && CUDA_SUCCESS == driver->cuDeviceGetCount(&devices) && 0 < devices;
+}
+
 bool opal_umrddt_gpu_has_context(void)
 {
     const opal_umrddt_gpu_driver_t *driver;

@@ -12,8 +12,9 @@
  * The CUDA driver at run time, and classification of pointers.
  *
  * libcuda.so.1 is loaded at the first use and never linked: without it all functions work and
- * report that no driver exists. This component never initializes the driver and never creates or
- * changes a context. Until the application has called cuInit, all memory counts as system memory.
+ * report that no driver exists. This component initializes the driver only for an application that
+ * asks for GPUs (opal_umrddt_gpu_exists), and never creates or changes a context. Until the
+ * application has called cuInit, all memory counts as system memory.
  *
  * Rules for every function: return values are OPAL_SUCCESS or one of the OPAL_ERR_* listed with the
  * function. Outputs are written only on success. Callable from any thread, with or without a
@@ -69,6 +70,12 @@ static inline bool opal_umrddt_gpu_in_use(void)
     return __builtin_expect(__atomic_load_n(&opal_umrddt_gpu_used, __ATOMIC_RELAXED), 1)
            || opal_umrddt_gpu_in_use_unknown();
 }
+
+/**
+ * True if this process has a device. Initializes CUDA, and makes no context: only for an
+ * application that asks whether it may use GPUs.
+ */
+bool opal_umrddt_gpu_exists(void);
 
 /** True if the calling thread has a current context. One driver call. */
 bool opal_umrddt_gpu_has_context(void);
