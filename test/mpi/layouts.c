@@ -8,6 +8,7 @@
 
 #include "layouts.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +23,67 @@ static void *get_memory(size_t bytes)
     return memory;
 }
 
+/* The pattern repeats itself after this many bytes. */
+#define GAP_PERIOD 2048
+
 static inline unsigned char gap_byte(size_t i)
 {
     return (unsigned char) (0xa5 ^ (i * 29 >> 3) ^ i);
 }
 
+static unsigned char gaps[GAP_PERIOD];
+
+static void make_gaps(void)
+{
+    for (size_t i = 0; i < GAP_PERIOD; ++i) {
+        gaps[i] = gap_byte(i);
+    }
+}
+
+/* The pattern of gaps, once for all threads. */
+static const unsigned char *gap_bytes(void)
+{
+    static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+    (void) pthread_once(&made, make_gaps);
+    return gaps;
+}
+
+/* Digits (base 256) of the positions of at most 1 GiB. */
+#define DIGITS 4
+
 /*
- * Unpack a stream whose byte i is digit 'digit' (base 256) of i + 1 over zeroes, and add the digits
- * up: what comes out is the position of each byte plus one, and 0 in the gaps.
+ * Memory for the maps of a thread: fresh pages for each map would cost more than the map. Large
+ * memory is not kept.
  */
-static void add_digit(mpitest_map_t *map, unsigned char *stream, unsigned char *image, int digit)
+#define SCRATCH_KEPT ((size_t) 4 << 20)
+static __thread struct {
+    unsigned char *memory;
+    size_t bytes;
+} scratch;
+
+static unsigned char *get_scratch(size_t bytes)
+{
+    if (scratch.bytes < bytes) {
+        free(scratch.memory);
+        scratch.bytes = bytes < SCRATCH_KEPT ? 2 * bytes : bytes;
+        scratch.memory = get_memory(scratch.bytes);
+    }
+    return scratch.memory;
+}
+
+static void put_scratch(void)
+{
+    if (SCRATCH_KEPT < scratch.bytes) {
+        free(scratch.memory);
+        scratch.memory = NULL;
+        scratch.bytes = 0;
+    }
+}
+
+/* Unpack a stream whose byte i is digit 'digit' of i + 1 over zeroes. */
+static void unpack_digit(const mpitest_map_t *map, unsigned char *stream, unsigned char *image,
+                         int digit)
 {
     MPI_Aint i;
     int position = 0;
@@ -43,17 +95,76 @@ static void add_digit(mpitest_map_t *map, unsigned char *stream, unsigned char *
     MPI_OK(MPI_Unpack(stream, (int) map->size, &position, image - map->lb, map->count, map->type,
                       MPI_COMM_SELF));
     CHECK_INT(position, map->size);
-    for (i = 0; i < map->span; ++i) {
-        map->where[i] += (int32_t) image[i] << (8 * digit);
+}
+
+/* The digits of one byte added up: its position plus one, and 0 in the gaps. */
+static inline MPI_Aint position_at(unsigned char *const images[], int digits, MPI_Aint i)
+{
+    MPI_Aint position = images[0][i];
+
+    for (int digit = 1; digit < digits; ++digit) {
+        position |= (MPI_Aint) images[digit][i] << (8 * digit);
     }
+    return position;
+}
+
+/* The first byte of data from i on, or the end of the span. */
+static MPI_Aint skip_gap(unsigned char *const images[], int digits, MPI_Aint span, MPI_Aint i)
+{
+    while (i < span && 0 == position_at(images, digits, i)) {
+        uint64_t any = 1;
+
+        if (i + (MPI_Aint) sizeof(any) <= span) {
+            any = 0;
+            for (int digit = 0; digit < digits; ++digit) {
+                uint64_t word;
+
+                memcpy(&word, images[digit] + i, sizeof(word));
+                any |= word;
+            }
+        }
+        i += 0 == any ? (MPI_Aint) sizeof(any) : 1;
+    }
+    return i;
+}
+
+static void add_run(mpitest_map_t *map, MPI_Aint at, MPI_Aint length, MPI_Aint stream)
+{
+    /* a power of two is full */
+    if (0 == (map->run_count & (map->run_count - 1))) {
+        map->runs =
+            realloc(map->runs, sizeof(*map->runs) * (0 == map->run_count ? 1 : 2 * map->run_count));
+        CHECK(NULL != map->runs);
+    }
+    map->runs[map->run_count++] = (mpitest_run_t){.at = at, .length = length, .stream = stream};
+}
+
+/* The runs of bytes that are consecutive in memory and in the stream. */
+static void find_runs(mpitest_map_t *map, unsigned char *const images[], int digits)
+{
+    MPI_Aint i = skip_gap(images, digits, map->span, 0), data = 0;
+
+    while (i < map->span) {
+        MPI_Aint first = position_at(images, digits, i), length = 1;
+
+        while (i + length < map->span
+               && first + length == position_at(images, digits, i + length)) {
+            ++length;
+        }
+        add_run(map, i, length, first - 1);
+        data += length;
+        i = skip_gap(images, digits, map->span, i + length);
+    }
+    /* Types that touch a byte twice cannot be received, and their buffers cannot be checked. */
+    CHECK_INT(data, map->size);
 }
 
 mpitest_map_t *mpitest_map(MPI_Datatype type, int count)
 {
     mpitest_map_t *map = get_memory(sizeof(*map));
-    MPI_Aint lb, extent, true_lb, true_extent, i, data = 0;
-    unsigned char *stream, *image;
-    int type_size, digit;
+    MPI_Aint lb, extent, true_lb, true_extent;
+    unsigned char *stream, *images[DIGITS];
+    int type_size, digits = 1, digit;
 
     memset(map, 0, sizeof(*map));
     MPI_OK(MPI_Type_size(type, &type_size));
@@ -62,39 +173,49 @@ mpitest_map_t *mpitest_map(MPI_Datatype type, int count)
     map->type = type;
     map->count = count;
     map->size = (MPI_Aint) type_size * count;
-    if (0 < map->size) {
-        MPI_Aint last = (count - 1) * extent;
-
-        map->lb = true_lb + (0 > last ? last : 0);
-        map->span = true_extent + (0 > last ? -last : last);
+    if (0 == map->size) {
+        return map;
     }
+    map->lb = true_lb + (0 > (count - 1) * extent ? (count - 1) * extent : 0);
+    map->span = true_extent + labs((count - 1) * extent);
     CHECK((MPI_Aint) 1 << 30 >= map->span);
 
-    stream = get_memory((size_t) map->size);
-    image = get_memory((size_t) map->span);
-    map->where = get_memory(sizeof(int32_t) * (size_t) map->span);
-    memset(map->where, 0, sizeof(int32_t) * (size_t) map->span);
-    for (digit = 0; digit < 4 && 0 < map->size; ++digit) {
-        if (0 < digit && 0 == map->size >> (8 * digit)) {
-            break;
-        }
-        add_digit(map, stream, image, digit);
+    while (digits < DIGITS && 0 < map->size >> (8 * digits)) {
+        ++digits;
     }
-    for (i = 0; i < map->span; ++i) {
-        data += 0 < map->where[i] ? 1 : 0;
-        --map->where[i];
+    stream = get_scratch((size_t) map->size + (size_t) digits * (size_t) map->span);
+    for (digit = 0; digit < digits; ++digit) {
+        images[digit] = stream + map->size + digit * map->span;
+        unpack_digit(map, stream, images[digit], digit);
     }
-    /* Types that touch a byte twice cannot be received, and their buffers cannot be checked. */
-    CHECK_INT(data, map->size);
-    free(stream);
-    free(image);
+    find_runs(map, images, digits);
+    put_scratch();
     return map;
 }
 
 void mpitest_map_free(mpitest_map_t *map)
 {
-    free(map->where);
+    free(map->runs);
     free(map);
+}
+
+MPI_Aint mpitest_map_at(const mpitest_map_t *map, MPI_Aint i)
+{
+    size_t low = 0, high = map->run_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const mpitest_run_t *run = &map->runs[middle];
+
+        if (i < run->at) {
+            high = middle;
+        } else if (i >= run->at + run->length) {
+            low = middle + 1;
+        } else {
+            return run->stream + i - run->at;
+        }
+    }
+    return -1;
 }
 
 static size_t bytes_of(const mpitest_buffer_t *buffer)
@@ -153,8 +274,8 @@ static void set_gaps(mpitest_buffer_t *buffer)
 {
     size_t i, n = bytes_of(buffer);
 
-    for (i = 0; i < n; ++i) {
-        buffer->memory[i] = gap_byte(i);
+    for (i = 0; i < n; i += GAP_PERIOD) {
+        memcpy(buffer->memory + i, gap_bytes(), n - i < GAP_PERIOD ? n - i : GAP_PERIOD);
     }
 }
 
@@ -167,15 +288,77 @@ void mpitest_clear(mpitest_buffer_t *buffer)
 void mpitest_fill(mpitest_buffer_t *buffer, uint64_t key)
 {
     const mpitest_map_t *map = buffer->map;
-    MPI_Aint i;
 
     set_gaps(buffer);
-    for (i = 0; i < map->span; ++i) {
-        if (0 <= map->where[i]) {
-            buffer->memory[MPITEST_GUARD + i] = mpitest_byte(key, (uint64_t) map->where[i]);
+    for (size_t r = 0; r < map->run_count; ++r) {
+        const mpitest_run_t *run = &map->runs[r];
+        unsigned char *memory = buffer->memory + MPITEST_GUARD + run->at;
+
+        for (MPI_Aint i = 0; i < run->length; ++i) {
+            memory[i] = mpitest_byte(key, (uint64_t) (run->stream + i));
         }
     }
     put(buffer);
+}
+
+/* The first byte from 'from' to 'end' of a buffer's memory that is not gap pattern, or 'end'. */
+static MPI_Aint find_no_gap(const mpitest_buffer_t *buffer, MPI_Aint from, MPI_Aint end)
+{
+    const unsigned char *gap = gap_bytes();
+
+    while (from < end) {
+        MPI_Aint at = from % GAP_PERIOD,
+                 n = GAP_PERIOD - at < end - from ? GAP_PERIOD - at : end - from;
+
+        if (0 != memcmp(buffer->memory + from, gap + at, (size_t) n)) {
+            while (buffer->memory[from] == gap[from % GAP_PERIOD]) {
+                ++from;
+            }
+            return from;
+        }
+        from += n;
+    }
+    return end;
+}
+
+/* The same, of all that is not in a run. */
+static MPI_Aint find_wrong_gap(const mpitest_buffer_t *buffer)
+{
+    const mpitest_map_t *map = buffer->map;
+    MPI_Aint from = 0, end = map->span + 2 * MPITEST_GUARD;
+
+    for (size_t r = 0; r <= map->run_count; ++r) {
+        MPI_Aint to = r < map->run_count ? MPITEST_GUARD + map->runs[r].at : end;
+        MPI_Aint found = find_no_gap(buffer, from, to);
+
+        if (found < to) {
+            return found;
+        }
+        from = r < map->run_count ? to + map->runs[r].length : end;
+    }
+    return end;
+}
+
+/* The first byte of a run with a wrong value, counted in the buffer's memory; -1 if all are right.
+ */
+static MPI_Aint find_wrong_data(const mpitest_buffer_t *buffer, const mpitest_run_t *run,
+                                uint64_t key, MPI_Aint bytes, bool truncated, bool *complete)
+{
+    MPI_Aint begin = MPITEST_GUARD + run->at, end = begin + run->length, i;
+    MPI_Aint sent = bytes <= run->stream                ? 0
+                    : bytes - run->stream < run->length ? bytes - run->stream
+                                                        : run->length;
+
+    for (i = 0; i < sent; ++i) {
+        if (buffer->memory[begin + i] != mpitest_byte(key, (uint64_t) (run->stream + i))) {
+            if (!truncated || buffer->memory[begin + i] != gap_byte((size_t) (begin + i))) {
+                return begin + i;
+            }
+            *complete = false;
+        }
+    }
+    i = find_no_gap(buffer, begin + sent, end);
+    return i < end ? i : -1;
 }
 
 /* The first byte with a wrong value; -1 if all are right. */
@@ -183,31 +366,41 @@ static MPI_Aint find_wrong(const mpitest_buffer_t *buffer, uint64_t key, MPI_Ain
                            bool truncated, bool *complete)
 {
     const mpitest_map_t *map = buffer->map;
-    MPI_Aint i, n = map->span + 2 * MPITEST_GUARD;
+    MPI_Aint wrong = find_wrong_gap(buffer);
 
     *complete = true;
-    for (i = 0; i < n; ++i) {
-        unsigned char gap = gap_byte((size_t) i), wanted = gap;
-        MPI_Aint at = i - MPITEST_GUARD;
+    if (wrong < map->span + 2 * MPITEST_GUARD) {
+        return wrong;
+    }
+    wrong = -1;
+    for (size_t r = 0; r < map->run_count && 0 > wrong; ++r) {
+        wrong = find_wrong_data(buffer, &map->runs[r], key, bytes, truncated, complete);
+    }
+    return wrong;
+}
 
-        if (0 <= at && at < map->span && 0 <= map->where[at] && map->where[at] < bytes) {
-            wanted = mpitest_byte(key, (uint64_t) map->where[at]);
-        }
-        if (buffer->memory[i] != wanted) {
-            if (!truncated || buffer->memory[i] != gap) {
-                return i;
-            }
-            *complete = false;
+/* Bytes of a message that still have the gap pattern. */
+static MPI_Aint count_untouched(const mpitest_buffer_t *buffer, MPI_Aint bytes)
+{
+    const mpitest_map_t *map = buffer->map;
+    MPI_Aint untouched = 0;
+
+    for (MPI_Aint i = 0; i < map->span; ++i) {
+        MPI_Aint stream = mpitest_map_at(map, i);
+
+        if (0 <= stream && stream < bytes
+            && buffer->memory[i + MPITEST_GUARD] == gap_byte((size_t) (i + MPITEST_GUARD))) {
+            ++untouched;
         }
     }
-    return -1;
+    return untouched;
 }
 
 static bool check_result(const char *file, int line, const mpitest_buffer_t *buffer, uint64_t key,
                          MPI_Aint bytes, bool truncated)
 {
     const mpitest_map_t *map = buffer->map;
-    MPI_Aint untouched = 0, wrong, at, i;
+    MPI_Aint wrong, at, stream;
     bool complete;
 
     get(buffer);
@@ -217,33 +410,27 @@ static bool check_result(const char *file, int line, const mpitest_buffer_t *buf
         return complete;
     }
     at = wrong - MPITEST_GUARD;
-    for (i = 0; i < map->span; ++i) {
-        if (0 <= map->where[i] && map->where[i] < bytes
-            && buffer->memory[i + MPITEST_GUARD] == gap_byte((size_t) (i + MPITEST_GUARD))) {
-            ++untouched;
-        }
-    }
+    stream = mpitest_map_at(map, at);
     if (0 > at || at >= map->span) {
         mpitest_fail(file, line, "wrote outside of the buffer, at %ld of a span of %ld: 0x%02x",
                      (long) at, (long) map->span, buffer->memory[wrong]);
     }
-    if (0 > map->where[at]) {
+    if (0 > stream) {
         mpitest_fail(file, line, "wrote into a gap, at offset %ld: 0x%02x", (long) (at + map->lb),
                      buffer->memory[wrong]);
     }
-    if (map->where[at] >= bytes) {
+    if (stream >= bytes) {
         mpitest_fail(file, line,
                      "wrote behind the message's end, stream byte %ld of %ld, offset %ld: 0x%02x",
-                     (long) map->where[at], (long) bytes, (long) (at + map->lb),
-                     buffer->memory[wrong]);
+                     (long) stream, (long) bytes, (long) (at + map->lb), buffer->memory[wrong]);
     }
     mpitest_fail(file, line,
                  "wrong data at stream byte %ld of %ld, offset %ld: 0x%02x, not 0x%02x%s; "
                  "about %ld bytes untouched",
-                 (long) map->where[at], (long) bytes, (long) (at + map->lb), buffer->memory[wrong],
-                 mpitest_byte(key, (uint64_t) map->where[at]),
+                 (long) stream, (long) bytes, (long) (at + map->lb), buffer->memory[wrong],
+                 mpitest_byte(key, (uint64_t) stream),
                  buffer->memory[wrong] == gap_byte((size_t) wrong) ? " (untouched)" : "",
-                 (long) untouched);
+                 (long) count_untouched(buffer, bytes));
 }
 
 void mpitest_verify_at(const char *file, int line, const mpitest_buffer_t *buffer, uint64_t key,
@@ -261,17 +448,13 @@ bool mpitest_verify_truncated_at(const char *file, int line, const mpitest_buffe
 void mpitest_verify_beside_at(const char *file, int line, const mpitest_buffer_t *buffer)
 {
     const mpitest_map_t *map = buffer->map;
-    MPI_Aint i, n = map->span + 2 * MPITEST_GUARD;
+    MPI_Aint wrong;
 
     get(buffer);
-    for (i = 0; i < n; ++i) {
-        MPI_Aint at = i - MPITEST_GUARD;
-        bool data = 0 <= at && at < map->span && 0 <= map->where[at];
-
-        if (!data && buffer->memory[i] != gap_byte((size_t) i)) {
-            mpitest_fail(file, line, "wrote beside the data, at %ld of a span of %ld: 0x%02x",
-                         (long) at, (long) map->span, buffer->memory[i]);
-        }
+    wrong = find_wrong_gap(buffer);
+    if (wrong < map->span + 2 * MPITEST_GUARD) {
+        mpitest_fail(file, line, "wrote beside the data, at %ld of a span of %ld: 0x%02x",
+                     (long) (wrong - MPITEST_GUARD), (long) map->span, buffer->memory[wrong]);
     }
     ++mpitest.checks;
 }
@@ -281,14 +464,15 @@ bool mpitest_arrived(const mpitest_buffer_t *buffer, uint64_t key, MPI_Aint byte
     /* It changes only while MPI is called. */
     const volatile unsigned char *memory = buffer->memory + MPITEST_GUARD;
     const mpitest_map_t *map = buffer->map;
-    MPI_Aint i;
 
     get(buffer);
-    for (i = 0; i < map->span; ++i) {
-        int32_t where = map->where[i];
+    for (size_t r = 0; r < map->run_count; ++r) {
+        const mpitest_run_t *run = &map->runs[r];
 
-        if (0 <= where && where < bytes && memory[i] != mpitest_byte(key, (uint64_t) where)) {
-            return false;
+        for (MPI_Aint i = 0; i < run->length && run->stream + i < bytes; ++i) {
+            if (memory[run->at + i] != mpitest_byte(key, (uint64_t) (run->stream + i))) {
+                return false;
+            }
         }
     }
     return true;

@@ -27,14 +27,22 @@
 /** Bytes checked on each side of a buffer. */
 #define MPITEST_GUARD 192
 
+/** Bytes that are consecutive in memory and in the stream. */
+typedef struct mpitest_run_t {
+    MPI_Aint at; /**< from the lowest byte of the map */
+    MPI_Aint length;
+    MPI_Aint stream; /**< position of the first byte in the stream */
+} mpitest_run_t;
+
 /** (type, count), and the positions of its bytes. */
 typedef struct mpitest_map_t {
     MPI_Datatype type; /**< not owned */
     int count;
-    MPI_Aint lb;    /**< lowest byte touched, relative to the buffer address */
-    MPI_Aint span;  /**< bytes from there to the highest */
-    MPI_Aint size;  /**< bytes in the stream */
-    int32_t *where; /**< for each byte of the span its position in the stream, or -1 */
+    MPI_Aint lb;         /**< lowest byte touched, relative to the buffer address */
+    MPI_Aint span;       /**< bytes from there to the highest */
+    MPI_Aint size;       /**< bytes in the stream */
+    mpitest_run_t *runs; /**< all data, in the order of memory; all else are gaps */
+    size_t run_count;
 } mpitest_map_t;
 
 /** Memory for a map. */
@@ -49,6 +57,9 @@ typedef struct mpitest_buffer_t {
  */
 mpitest_map_t *mpitest_map(MPI_Datatype type, int count);
 void mpitest_map_free(mpitest_map_t *map);
+
+/** The position of byte @p i of the span in the stream, or -1. */
+MPI_Aint mpitest_map_at(const mpitest_map_t *map, MPI_Aint i);
 
 /**
  * Allocate memory filled with the gap pattern. It is system memory, or with UMRDDT_TEST_MEMORY of a

@@ -108,21 +108,6 @@ static void transfer(mpitest_message_t *message, int times, way_t way, uint64_t 
     }
 }
 
-/* Contiguous pieces of a type, in the order of its stream. */
-static uint64_t pieces_of(const mpitest_map_t *map)
-{
-    uint64_t pieces = 0;
-    MPI_Aint i;
-
-    for (i = 0; i < map->span; ++i) {
-        if (0 <= map->where[i]
-            && (0 == i || -1 == map->where[i - 1] || map->where[i - 1] + 1 != map->where[i])) {
-            ++pieces;
-        }
-    }
-    return pieces;
-}
-
 /* Messages without mkeys, as counted on either side. */
 static uint64_t direct_of(const pvars_t *seen)
 {
@@ -211,8 +196,8 @@ static void check_result(const pvars_t *seen, const mpitest_map_t *map, uint64_t
               0);
     if (is_direct) {
         /* There is one layout per kind and size: it travels with the first message. */
-        check_direct(seen, times, sender ? 0 : times - value[PVARS_LAYOUTS_SENT], pieces_of(map),
-                     pieces_of(map));
+        check_direct(seen, times, sender ? 0 : times - value[PVARS_LAYOUTS_SENT], map->run_count,
+                     map->run_count);
         CHECK(value[PVARS_LAYOUTS_SENT] <= 1);
         return;
     }
@@ -233,7 +218,7 @@ static void check_result(const pvars_t *seen, const mpitest_map_t *map, uint64_t
     if (sender) {
         CHECK_INT(value[PVARS_SENDS_UMR] + direct, times);
         CHECK_INT(value[PVARS_WRITES_POSTED] - value[PVARS_WRITES_DIRECT], times - direct);
-        CHECK_INT(value[PVARS_WRITES_DIRECT], direct * pieces_of(map));
+        CHECK_INT(value[PVARS_WRITES_DIRECT], direct * map->run_count);
         CHECK_INT(value[PVARS_ROUNDS], 0);
     } else {
         CHECK(value[PVARS_ROUNDS] >= times);
@@ -253,7 +238,7 @@ static void check_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t
     const uint64_t *value = seen->value;
 
     if (is_direct) {
-        check_direct(seen, times, times, pieces_of(map), pieces_of(map));
+        check_direct(seen, times, times, map->run_count, map->run_count);
         CHECK_INT(value[PVARS_LAYOUT_MISSES], 0);
         CHECK_INT(value[PVARS_REG_MISSES], 0);
         CHECK_INT(value[PVARS_DIRECT_LAYOUT_BYTES], 0); /* earlier cache content */
@@ -308,7 +293,7 @@ static void mixed_case(void)
     uint64_t pieces, gathers = (uint64_t) pvars_parameter("btl_umr_write_pieces", 14);
     pvars_t last, seen;
 
-    pieces = pieces_of(message->map);
+    pieces = message->map->run_count;
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     pvars_read(&last);
     transfer(message, 4, WAY_BLOCKING, 77);

@@ -136,7 +136,7 @@ static bool spoil(stress_posting_t *posting, long bytes)
         return true;
     }
     for (i = 0; i < map->span; ++i) {
-        bool gap = 0 > map->where[i], behind = !gap && map->where[i] >= bytes;
+        bool gap = 0 > mpitest_map_at(map, i), behind = mpitest_map_at(map, i) >= bytes;
 
         if (0 == strcmp(wanted, gap ? "gap" : behind ? "behind" : "data")) {
             memory[MPITEST_GUARD + i] ^= 1;
