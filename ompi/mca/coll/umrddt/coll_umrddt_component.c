@@ -37,7 +37,7 @@ mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
 /** Increase with each change of the calls that are counted, or of the schedule. */
-#define AGREEMENT_VERSION 2
+#define AGREEMENT_VERSION 3
 
 /** open was called, and close was not. */
 static bool opened = false;
@@ -108,8 +108,9 @@ static int component_register(void)
         MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->pinned);
     params->direct = true;
     register_one("direct",
-                 "Send the data of collectives from GPU to GPU if all processes have their buffers "
-                 "in GPU memory; false: through system memory. The same in all processes",
+                 "Send the data of collectives from GPU to GPU: of blocking ones if all processes "
+                 "have their buffers in GPU memory; false: through system memory. The same in all "
+                 "processes",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &params->direct);
     params->direct_min = DIRECT_MIN;
     register_one("direct_min",
