@@ -52,20 +52,13 @@ typedef struct ompi_op_t ompi_op_t;
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
+#include "coll_umrddt_params.h"
+
 BEGIN_C_DECLS
 
 /* ---------------------------------------------------------------------------------------------
  * Parameters and counters
  * ------------------------------------------------------------------------------------------- */
-
-typedef struct mca_coll_umrddt_params_t {
-    int priority;        /**< coll_umrddt_priority */
-    size_t pinned;       /**< coll_umrddt_pinned */
-    bool direct;         /**< coll_umrddt_direct */
-    size_t direct_min;   /**< coll_umrddt_direct_min, at least 1 */
-    int direct_messages; /**< coll_umrddt_direct_messages, at least 1 */
-    size_t segment;      /**< coll_umrddt_segment, at least 4096 */
-} mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
 #define MCA_COLL_UMRDDT_COUNTERS(X)                                                     \

@@ -214,8 +214,8 @@ int mca_coll_umrddt_direct_move(mca_coll_umrddt_module_t *module, ompi_communica
         return rc;
     }
     MCA_COLL_UMRDDT_COUNT(direct);
-    return mca_coll_umrddt_exchange(module->direct,
-                                    groups ? mca_coll_umrddt_params.direct_messages : INT_MAX);
+    return mca_coll_umrddt_exchange(
+        module->direct, groups ? (int) mca_coll_umrddt_params.direct_messages : INT_MAX);
 }
 
 int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
