@@ -14,6 +14,7 @@
  * --mode fail: the device fails (by umrddt_sim), and collectives return errors without a crash.
  * --mode far, huge, large: no copy can be allocated, and collectives return errors without a crash.
  * --mode truncated: messages are longer than one process expects; none waits for another one.
+ * --mode threads: nonblocking and persistent calls of several threads.
  * --mode off: coll/umrddt must not be selected. --mode rule: this Open MPI has CUDA; checks first
  * which calls are passed to it.
  */
@@ -773,15 +774,22 @@ static const struct {
     const char *name;
     void (*run)(void);
 } alone[] = {
-    {"fail", broken},          {"fail-direct", broken_direct}, {"unlike", unlike},
-    {"unlike-memory", unlike}, {"unlike-base", unlike},        {"far", far_apart},
-    {"huge", no_memory},       {"large", too_large},           {"truncated", truncated},
+    {"fail", broken},         {"fail-direct", broken_direct},
+    {"unlike", unlike},       {"unlike-memory", unlike},
+    {"unlike-base", unlike},  {"far", far_apart},
+    {"huge", no_memory},      {"large", too_large},
+    {"truncated", truncated}, {"threads", gpu_coll_threads},
 };
 
 int main(int argc, char **argv)
 {
+    int level = MPI_THREAD_SINGLE;
+
+    for (int i = 1; i < argc; ++i) {
+        level = 0 == strcmp(argv[i], "threads") ? MPI_THREAD_MULTIPLE : level;
+    }
     set_unlike(argc, argv);
-    mpitest_init(&argc, &argv, "gpu_coll", 1, MPI_THREAD_SINGLE);
+    mpitest_init(&argc, &argv, "gpu_coll", 1, level);
     if (0 == strcmp(mpitest.mode, "off")) {
         CHECK(!gpu_coll_counters_open());
         return mpitest_finish();

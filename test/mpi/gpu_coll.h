@@ -185,6 +185,9 @@ void gpu_coll_schedule(uint64_t *state);
 /** Persistent requests that are started in different orders. */
 void gpu_coll_order(uint64_t *state);
 
+/** Nonblocking and persistent calls of threads. */
+void gpu_coll_threads(void);
+
 /** Two neighbors that send each other different numbers of bytes. */
 void gpu_coll_unequal(uint64_t *state);
 

@@ -15,6 +15,7 @@
 
 #include "pvars.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Parts of this many bytes and more are direct (coll_umrddt_direct_min). */
@@ -529,4 +530,90 @@ void gpu_coll_order(uint64_t *state)
     }
     free(data);
     (void) state;
+}
+
+/* A thread's buffers, from the first to the second half, and its communicator. */
+typedef struct worker_t {
+    gpu_memory_t *memory[4];
+    gpu_memory_t *other; /* of a broadcast */
+    MPI_Comm comm;
+    int part; /* bytes */
+} worker_t;
+
+static void *move_often(void *argument)
+{
+    const worker_t *with = argument;
+    MPI_Request requests[3], persistent;
+
+    gpu_coll_alltoall_init(with->memory[1]->addr, with->memory[3]->addr, with->part, with->comm,
+                           &persistent);
+    for (int i = 0; i < 50; ++i) {
+        int left = 3;
+
+        MPI_OK(MPI_Ialltoall(with->memory[0]->addr, with->part, MPI_BYTE, with->memory[2]->addr,
+                             with->part, MPI_BYTE, with->comm, &requests[0]));
+        if (MPI_REQUEST_NULL != persistent) {
+            MPI_OK(MPI_Start(&persistent));
+        }
+        requests[1] = persistent;
+        MPI_OK(MPI_Ibcast(with->other->addr, with->part, MPI_BYTE, i % mpitest.size, with->comm,
+                          &requests[2]));
+        while (0 < left) {
+            int index;
+
+            MPI_OK(MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE));
+            left = MPI_UNDEFINED == index ? 0 : left - 1;
+        }
+    }
+    if (MPI_REQUEST_NULL != persistent) {
+        MPI_OK(MPI_Request_free(&persistent));
+    }
+    return NULL;
+}
+
+/* Threads with requests of different communicators: any thread may progress those of others. */
+void gpu_coll_threads(void)
+{
+    enum {
+        THREADS = 3,
+        PART = 6000
+    };
+    const size_t bytes = (size_t) mpitest.size * PART;
+    const unsigned long long direct = gpu_coll_counter(GPU_COLL_DIRECT);
+    unsigned char *data = malloc(bytes);
+    pthread_t threads[THREADS];
+    worker_t workers[THREADS];
+
+    CHECK(NULL != data);
+    for (int t = 0; t < THREADS; ++t) {
+        MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &workers[t].comm));
+        workers[t].part = PART;
+        workers[t].other = gpu_memory(GPU_DEVICE, bytes);
+        for (int m = 0; m < 4; ++m) {
+            memset(data, 1 + t + 16 * mpitest.rank + 8 * (m % 2), bytes);
+            workers[t].memory[m] = gpu_memory(0 == t && 3 == m ? GPU_HOST : GPU_DEVICE, bytes);
+            gpu_write(workers[t].memory[m], 0, data, bytes);
+        }
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        CHECK_INT(pthread_create(&threads[t], NULL, move_often, &workers[t]), 0);
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        CHECK_INT(pthread_join(threads[t], NULL), 0);
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        for (int m = 2; m < (gpu_coll_has_form(GPU_COLL_PERSISTENT) ? 4 : 3); ++m) {
+            gpu_read(workers[t].memory[m], 0, data, bytes);
+            for (size_t i = 0; i < bytes; ++i) {
+                CHECK_INT(data[i], 1 + t + 16 * (int) (i / PART) + 8 * (m % 2));
+            }
+        }
+        for (int m = 0; m < 4; ++m) {
+            gpu_memory_free(workers[t].memory[m]);
+        }
+        gpu_memory_free(workers[t].other);
+        MPI_OK(MPI_Comm_free(&workers[t].comm));
+    }
+    CHECK(direct + THREADS * 100 <= gpu_coll_counter(GPU_COLL_DIRECT));
+    free(data);
 }
