@@ -85,7 +85,7 @@ static void draw_kinds(int mix, uint64_t *state, gpu_kind_t *send, gpu_kind_t *r
 /* A communicator, and the values that are drawn for each call on it. */
 static void draw_rest(gpu_coll_t *with, uint64_t *state, int *kind)
 {
-    static const int counts[] = {2, 5, 1, 300, 0, 3000};
+    static const int counts[] = {2, 5, 1, 300, 0, 1000};
     const uint64_t draw = mpitest_random(state) >> 8;
     const int of = with->inter ? 2 : 1;
 
