@@ -22,16 +22,18 @@
 BEGIN_C_DECLS
 
 /**
- * Tag of the messages of coll/umrddt, which pml/umrddt handles like those of the application. A
- * receive with MPI_ANY_TAG matches no negative tag. The tag is below the tags of Open MPI's
- * collectives and, also in the 24 bits that pml/ucx keeps, above those of pml/umrddt
- * (mca_pml_umrddt_tag).
+ * The first of UMRDDT_COLLECTIVES_TAGS tags of the messages of coll/umrddt, which pml/umrddt
+ * handles like those of the application. A receive with MPI_ANY_TAG matches no negative tag. The
+ * tags are below the tags of Open MPI's collectives and, also in the 24 bits that pml/ucx keeps,
+ * above those of pml/umrddt (mca_pml_umrddt_tag). Persistent collectives use those behind the
+ * first.
  */
-#define UMRDDT_COLLECTIVES_TAG (INT32_MIN + 0xC00000)
+#define UMRDDT_COLLECTIVES_TAG  (INT32_MIN + 0xC00000)
+#define UMRDDT_COLLECTIVES_TAGS 0x1000
 
-/** Returns true for this tag, also as pml/ucx reports it for a message: its 24 bits as a number. */
+/** Returns true for these tags, also as pml/ucx reports one for a message: 24 bits as a number. */
 #define UMRDDT_IS_COLLECTIVES_TAG(tag) \
-    ((UMRDDT_COLLECTIVES_TAG & 0xffffff) == ((tag) &0xffffff) && 0 > (tag))
+    (0 == ((UMRDDT_COLLECTIVES_TAG ^ (tag)) & (0x1000000 - UMRDDT_COLLECTIVES_TAGS)) && 0 > (tag))
 
 struct opal_proc_t;
 

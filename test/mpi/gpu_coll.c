@@ -14,6 +14,7 @@
  * --mode fail: the device fails (by umrddt_sim), and collectives return errors without a crash.
  * --mode far, huge, large: no copy can be allocated, and collectives return errors without a crash.
  * --mode truncated: messages are longer than one process expects; none waits for another one.
+ * --mode threads: nonblocking and persistent calls of several threads.
  * --mode off: coll/umrddt must not be selected. --mode rule: this Open MPI has CUDA; checks first
  * which calls are passed to it.
  */
@@ -84,7 +85,7 @@ static void draw_kinds(int mix, uint64_t *state, gpu_kind_t *send, gpu_kind_t *r
 /* A communicator, and the values that are drawn for each call on it. */
 static void draw_rest(gpu_coll_t *with, uint64_t *state, int *kind)
 {
-    static const int counts[] = {2, 5, 1, 300, 0, 3000};
+    static const int counts[] = {2, 5, 1, 300, 0, 1000};
     const uint64_t draw = mpitest_random(state) >> 8;
     const int of = with->inter ? 2 : 1;
 
@@ -284,17 +285,19 @@ static unsigned long long sides_packed(const char *name, int kind, uint64_t *sta
     while (0 != strcmp(what->name, name)) {
         ++what;
     }
-    /* a blocking one would go from GPU to GPU */
     gpu_coll_begin(&run, what, &with, GPU_COLL_NONBLOCKING, GPU_DEVICE, GPU_DEVICE, kind, state);
     gpu_coll_end(&run);
     return gpu_coll_counter(GPU_COLL_SIDES_PACKED) - before;
 }
 
-/* Parts of an alltoallw are packed if one of them is not contiguous. */
+/* Parts of a staged alltoallw are packed if one of them is not contiguous. In place, it is staged.
+ */
 static void packs(uint64_t *state)
 {
-    CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_VECTOR, state), 2);
-    CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_MIXED, state), 2);
+    const unsigned long long both = 0 == pvars_parameter("coll_umrddt_direct", 1) ? 2 : 0;
+
+    CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_VECTOR, state), both);
+    CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_MIXED, state), both);
     CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_VECTOR, state), 1);
     CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_PLAIN, state), 0);
     CHECK_INT(sides_packed("alltoallv", GPU_COLL_VECTOR, state), 0);
@@ -554,6 +557,7 @@ static void broken_direct(void)
     };
     const size_t bytes = (size_t) mpitest.size * PART;
     gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, bytes), gpu_memory(GPU_DEVICE, bytes)};
+    MPI_Request request;
     int here = 1;
 
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -561,6 +565,10 @@ static void broken_direct(void)
           != MPI_Alltoall(memory[0]->addr, PART, MPI_BYTE, memory[1]->addr, PART, MPI_BYTE,
                           MPI_COMM_WORLD));
     CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 1);
+    MPI_OK(MPI_Ialltoall(memory[0]->addr, PART, MPI_BYTE, memory[1]->addr, PART, MPI_BYTE,
+                         MPI_COMM_WORLD, &request));
+    CHECK(MPI_SUCCESS != MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 2);
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK_INT(here, mpitest.size);
 }
@@ -587,7 +595,7 @@ static void truncated(void)
         fewer[i] = 0 == mpitest.rank && last == i ? PART - 1 : PART;
         displs[i] = i * PART;
     }
-    for (int turn = 0; turn < 6; ++turn) {
+    for (int turn = 0; turn < 8; ++turn) {
         const bool wrong = 0 == turn % 2;
         const int all = 2 > turn ? mpitest.size * PART : 4 > turn ? PART : (int) most;
         int rc;
@@ -596,7 +604,14 @@ static void truncated(void)
             values[i] = 2 > turn ? mpitest.rank + turn : 0 == mpitest.rank ? i + turn : -1;
         }
         gpu_write(memory[0], 0, values, (size_t) all * sizeof(int));
-        if (2 > turn) {
+        if (6 <= turn) {
+            MPI_Request request;
+
+            MPI_OK(MPI_Ibcast(memory[0]->addr, wrong && victim == mpitest.rank ? all - 64 : all,
+                              MPI_INT, 0, MPI_COMM_WORLD, &request));
+            rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+            gpu_read(memory[0], 0, values, (size_t) all * sizeof(int));
+        } else if (2 > turn) {
             rc = MPI_Alltoallv(memory[0]->addr, counts, displs, MPI_INT, memory[1]->addr,
                                wrong ? fewer : counts, displs, MPI_INT, MPI_COMM_WORLD);
             gpu_read(memory[1], 0, values, (size_t) all * sizeof(int));
@@ -614,13 +629,14 @@ static void truncated(void)
             }
         }
     }
-    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 6);
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 8);
     free(values);
     gpu_memory_free(memory[0]);
     gpu_memory_free(memory[1]);
 }
 
-/* Sizes that no address space or length can represent: nothing is copied or sent. */
+/* Rows with coll_umrddt_direct=0. Sizes that no address space or length can represent: nothing is
+ * copied or sent. */
 static void no_copy(MPI_Datatype type, int count, int wanted)
 {
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 1000);
@@ -629,7 +645,6 @@ static void no_copy(MPI_Datatype type, int count, int wanted)
 
     MPI_OK(MPI_Type_commit(&type));
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    /* a blocking one would go from GPU to GPU */
     MPI_OK(MPI_Error_class(MPI_Ibcast(memory->addr, count, type, 0, MPI_COMM_WORLD, &request),
                            &class));
     CHECK_INT(class, wanted);
@@ -710,6 +725,7 @@ static void unlike(void)
     };
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, BYTES);
     static unsigned char bytes[BYTES];
+    MPI_Request request;
     MPI_Comm comm;
 
     MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, 1 == mpitest.rank, 0, &comm));
@@ -719,6 +735,8 @@ static void unlike(void)
         MPI_OK(MPI_Bcast(memory->addr, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD));
         gpu_read(memory, 0, bytes, BYTES);
         CHECK_INT(bytes[BYTES - 1], 1 + i);
+        MPI_OK(MPI_Ibcast(memory->addr, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+        MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     }
     CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), 0);
     CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 0);
@@ -747,6 +765,7 @@ static const mpitest_part_t parts[] = {
     {"unequal", gpu_coll_unequal},
     {"schedule", gpu_coll_schedule},
     {"any-tag", gpu_coll_any_tag},
+    {"order", gpu_coll_order},
     {NULL, NULL},
 };
 
@@ -755,15 +774,22 @@ static const struct {
     const char *name;
     void (*run)(void);
 } alone[] = {
-    {"fail", broken},          {"fail-direct", broken_direct}, {"unlike", unlike},
-    {"unlike-memory", unlike}, {"unlike-base", unlike},        {"far", far_apart},
-    {"huge", no_memory},       {"large", too_large},           {"truncated", truncated},
+    {"fail", broken},         {"fail-direct", broken_direct},
+    {"unlike", unlike},       {"unlike-memory", unlike},
+    {"unlike-base", unlike},  {"far", far_apart},
+    {"huge", no_memory},      {"large", too_large},
+    {"truncated", truncated}, {"threads", gpu_coll_threads},
 };
 
 int main(int argc, char **argv)
 {
+    int level = MPI_THREAD_SINGLE;
+
+    for (int i = 1; i < argc; ++i) {
+        level = 0 == strcmp(argv[i], "threads") ? MPI_THREAD_MULTIPLE : level;
+    }
     set_unlike(argc, argv);
-    mpitest_init(&argc, &argv, "gpu_coll", 1, MPI_THREAD_SINGLE);
+    mpitest_init(&argc, &argv, "gpu_coll", 1, level);
     if (0 == strcmp(mpitest.mode, "off")) {
         CHECK(!gpu_coll_counters_open());
         return mpitest_finish();

@@ -80,6 +80,10 @@ extern const gpu_coll_case_t gpu_coll_cases[];
 /** False where this Open MPI has no persistent collectives. */
 bool gpu_coll_has_form(gpu_coll_form_t form);
 
+/** MPI_Alltoall_init of bytes; MPI_REQUEST_NULL where there is none. */
+void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm,
+                            MPI_Request *request);
+
 /** Elements that a rank gives, or gets, where counts differ; sometimes none. */
 int gpu_coll_some(const gpu_coll_t *with, int from, int to);
 
@@ -177,6 +181,12 @@ void gpu_coll_large_bcast(uint64_t *state);
 
 /** The calls with an agreement. */
 void gpu_coll_schedule(uint64_t *state);
+
+/** Persistent requests that are started in different orders. */
+void gpu_coll_order(uint64_t *state);
+
+/** Nonblocking and persistent calls of threads. */
+void gpu_coll_threads(void);
 
 /** Two neighbors that send each other different numbers of bytes. */
 void gpu_coll_unequal(uint64_t *state);

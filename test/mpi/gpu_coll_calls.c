@@ -103,6 +103,22 @@ static const vectors_t *vectors(const gpu_coll_t *with)
 #else
 #define INIT(name, ...) mpitest_fail(__FILE__, __LINE__, "no persistent collectives")
 #endif
+
+void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm,
+                            MPI_Request *request)
+{
+#if HAS_PERSISTENT
+    MPI_OK(PERSISTENT(Alltoall)(from, bytes, MPI_BYTE, to, bytes, MPI_BYTE, comm, MPI_INFO_NULL,
+                                request));
+#else
+    (void) from;
+    (void) to;
+    (void) bytes;
+    (void) comm;
+    *request = MPI_REQUEST_NULL;
+#endif
+}
+
 #define FORMS(name, nonblocking, ...)                                     \
     do {                                                                  \
         switch (form) {                                                   \

@@ -15,6 +15,7 @@
 
 #include "pvars.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 /* Parts of this many bytes and more are direct (coll_umrddt_direct_min). */
@@ -48,91 +49,220 @@ typedef enum turn_t {
     TURNS
 } turn_t;
 
-/* One blocking call, which is verified. All buffers in GPU memory: it must be direct, else it must
- * not be. */
-static void call(const gpu_coll_t *with, const gpu_coll_case_t *what, turn_t turn, int kind,
-                 bool can_be_direct, uint64_t *state)
+/* When calls are direct. */
+typedef struct rule_t {
+    bool small;   /* without a minimum of bytes */
+    bool always;  /* blocking calls with any memory */
+    bool request; /* nonblocking and persistent calls with any memory */
+} rule_t;
+
+/* One call, which is verified: first on system memory. It must be direct, or must not be. */
+static void call(const gpu_coll_t *with, const gpu_coll_case_t *what, gpu_coll_form_t form,
+                 turn_t turn, int kind, const rule_t *rule, uint64_t *state)
 {
     const int one = (int) (mpitest_random(state) >> 8) & 1; /* others may have no data */
-    const bool gpu = ALL_GPU == turn || (ONE_CPU == turn) == (one != with->rank);
+    const int rank = with->inter ? mpitest.rank : with->rank;
+    const bool gpu = ALL_GPU == turn || (ONE_CPU == turn) == (one != rank);
     const gpu_kind_t memory = gpu ? GPU_DEVICE : GPU_HOST;
     const unsigned long long direct = gpu_coll_counter(GPU_COLL_DIRECT);
+    const bool any = GPU_COLL_BLOCKING == form ? rule->always : rule->request;
+    const bool large = DIRECT_MIN <= with->count * GPU_COLL_INTEGERS * (int) sizeof(int);
+    unsigned long long wanted = 0;
     gpu_coll_run_t run;
 
-    gpu_coll_begin(&run, what, with, GPU_COLL_BLOCKING, memory, memory, kind, state);
+    if (large || rule->small) {
+        /* a persistent call is started once on system memory, then twice */
+        wanted = any ? (GPU_COLL_PERSISTENT == form ? 3 : 2)
+                     : (GPU_COLL_BLOCKING == form && ALL_GPU == turn ? 1 : 0);
+    }
+    gpu_coll_begin(&run, what, with, form, memory, memory, kind, state);
     gpu_coll_end(&run);
-    if (gpu_coll_counter(GPU_COLL_DIRECT) - direct != (ALL_GPU == turn && can_be_direct ? 1 : 0)) {
-        mpitest_fail(__FILE__, __LINE__, "%s, turn %d, type %d: direct grew by %llu", what->name,
-                     (int) turn, kind, gpu_coll_counter(GPU_COLL_DIRECT) - direct);
+    if (gpu_coll_counter(GPU_COLL_DIRECT) - direct != wanted) {
+        mpitest_fail(__FILE__, __LINE__, "%s, form %d, turn %d, type %d: direct grew by %llu",
+                     what->name, (int) form, (int) turn, kind,
+                     gpu_coll_counter(GPU_COLL_DIRECT) - direct);
     }
     ++mpitest.step;
 }
 
-static void every_turn(MPI_Comm comm, const char *name, int neighbours, bool small_is_direct,
-                       uint64_t *state)
+/* Each type and each memory; the first call of each type has large parts. */
+static void every_turn(gpu_coll_t *with, const char *name, const rule_t *rule, uint64_t *state)
 {
     static const turn_t turns[] = {ALL_GPU, ALL_GPU, ONE_CPU, ALL_GPU, ONE_GPU, ALL_GPU};
     const gpu_coll_case_t *what = case_of(name);
+
+    for (int kind = 0; kind < GPU_COLL_TYPES; ++kind) {
+        with->type = gpu_coll_types[kind][0];
+        with->other = gpu_coll_types[kind][1];
+        with->extent = gpu_coll_shapes[kind][0].extent;
+        for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); ++i) {
+            if (!with->inter) {
+                with->root = (int) ((mpitest_random(state) >> 8) % (uint64_t) with->size);
+                with->gives = with->root == with->rank;
+            }
+            with->count = 0 == i ? 3000 : 200;
+            call(with, what, GPU_COLL_BLOCKING, turns[i], kind, rule, state);
+            with->count = 5;
+            call(with, what, GPU_COLL_BLOCKING, turns[i], kind, rule, state);
+        }
+        for (int form = GPU_COLL_NONBLOCKING; form < GPU_COLL_FORMS; ++form) {
+            const turn_t turn = 0 == (kind + form) % 2 ? ALL_GPU : ONE_CPU;
+
+            if (gpu_coll_has_form((gpu_coll_form_t) form)) {
+                with->count = 200;
+                call(with, what, (gpu_coll_form_t) form, turn, kind, rule, state);
+                with->count = 5;
+                call(with, what, (gpu_coll_form_t) form, turn, kind, rule, state);
+            }
+        }
+    }
+}
+
+static void every_turn_intra(MPI_Comm comm, const char *name, int neighbours, const rule_t *rule,
+                             uint64_t *state)
+{
     gpu_coll_t with = {.comm = comm, .sources = neighbours, .destinations = neighbours};
 
     MPI_OK(MPI_Comm_rank(comm, &with.rank));
     MPI_OK(MPI_Comm_size(comm, &with.size));
     with.others = with.size;
-    for (int kind = 0; kind < GPU_COLL_TYPES; ++kind) {
-        with.type = gpu_coll_types[kind][0];
-        with.other = gpu_coll_types[kind][1];
-        with.extent = gpu_coll_shapes[kind][0].extent;
-        for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); ++i) {
-            with.root = (int) ((mpitest_random(state) >> 8) % (uint64_t) with.size);
-            with.gives = with.root == with.rank;
-            with.count = 3000;
-            call(&with, what, turns[i], kind, true, state);
-            with.count = 5;
-            call(&with, what, turns[i], kind, small_is_direct, state);
-        }
+    every_turn(&with, name, rule, state);
+}
+
+/* Collectives without a root on an intercommunicator of two groups of different sizes. */
+static void groups_direct(uint64_t *state)
+{
+    static const struct {
+        const char *name;
+        rule_t rule;
+    } moves[] = {{"allgather", {.request = true}},
+                 {"allgatherv", {.small = true, .request = true}},
+                 {"alltoall", {.always = true, .request = true}},
+                 {"alltoallv", {.small = true, .always = true, .request = true}},
+                 {"alltoallw", {.small = true, .always = true, .request = true}}};
+    const bool first = mpitest.rank < (mpitest.size + 1) / 2;
+    gpu_coll_t with = {.inter = true};
+    MPI_Comm half;
+
+    MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, first, mpitest.rank, &half));
+    for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); ++i) {
+        MPI_OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? (mpitest.size + 1) / 2 : 0, 3,
+                                    &with.comm));
+        MPI_OK(MPI_Comm_rank(with.comm, &with.rank));
+        MPI_OK(MPI_Comm_size(with.comm, &with.size));
+        MPI_OK(MPI_Comm_remote_size(with.comm, &with.others));
+        every_turn(&with, moves[i].name, &moves[i].rule, state);
+        MPI_OK(MPI_Comm_free(&with.comm));
     }
+    MPI_OK(MPI_Comm_free(&half));
+}
+
+/* Neighborhoods: a Cartesian topology, a graph, and a distributed graph in which the last process
+ * has no neighbors, and passes counts without data. */
+static void neighbours_direct(uint64_t *state)
+{
+    static const char *const names[] = {"neighbor_allgather", "neighbor_allgatherv",
+                                        "neighbor_alltoall", "neighbor_alltoallv",
+                                        "neighbor_alltoallw"};
+    static const rule_t rule = {.small = true, .always = true, .request = true};
+    int dims[2] = {0, 0}, periods[2] = {1, 1}, index[16], edges[32];
+    MPI_Comm comms[2];
+
+    MPI_OK(MPI_Dims_create(mpitest.size, 2, dims));
+    MPI_OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &comms[0]));
+    CHECK(16 >= mpitest.size);
+    for (int i = 0; i < mpitest.size; ++i) {
+        index[i] = 2 * i + 2;
+        edges[2 * i] = (i + 1) % mpitest.size;
+        edges[2 * i + 1] = (i + mpitest.size - 1) % mpitest.size;
+    }
+    MPI_OK(MPI_Graph_create(MPI_COMM_WORLD, mpitest.size, index, edges, 0, &comms[1]));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+        every_turn_intra(comms[0], names[i], 4, &rule, state);
+        every_turn_intra(comms[1], names[i], 2, &rule, state);
+    }
+    MPI_OK(MPI_Comm_free(&comms[0]));
+    MPI_OK(MPI_Comm_free(&comms[1]));
+}
+
+static void isolated(uint64_t *state)
+{
+    enum {
+        BYTES = 8192
+    };
+    const int last = mpitest.size - 1, in = mpitest.rank < last ? 1 : 0;
+    const int left = (mpitest.rank + last - 1) % last, right = (mpitest.rank + 1) % last;
+    const int bytes = in * BYTES, weight = 1;
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, BYTES), gpu_memory(GPU_DEVICE, BYTES)};
+    static unsigned char data[BYTES];
+    MPI_Comm comm;
+
+    (void) state;
+    MPI_OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, in, &left, &weight, in, &right, &weight,
+                                          MPI_INFO_NULL, 0, &comm));
+    for (int i = 0; i < 6; ++i) {
+        memset(data, 1 + i + mpitest.rank, BYTES);
+        gpu_write(memory[0], 0, data, BYTES);
+        gpu_write(memory[1], 0, data, BYTES);
+        if (0 == i % 2) {
+            MPI_OK(MPI_Neighbor_allgather(memory[0]->addr, bytes, MPI_BYTE, memory[1]->addr, bytes,
+                                          MPI_BYTE, comm));
+        } else {
+            MPI_OK(MPI_Neighbor_alltoall(memory[0]->addr, bytes, MPI_BYTE, memory[1]->addr, bytes,
+                                         MPI_BYTE, comm));
+        }
+        gpu_read(memory[1], 0, data, BYTES);
+        CHECK_INT(data[BYTES - 1], 1 + i + (0 < in ? left : mpitest.rank));
+    }
+    MPI_OK(MPI_Comm_free(&comm));
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
 }
 
 void gpu_coll_direct(uint64_t *state)
 {
     static const struct {
         const char *name;
-        bool small; /* direct without a minimum of bytes */
-    } moves[] = {{"allgather", false},      {"allgather_in_place", false},
-                 {"allgatherv", true},      {"allgatherv_in_place", true},
-                 {"alltoall", false},       {"alltoallv", true},
-                 {"alltoallw", true},       {"alltoallv_tight", true},
-                 {"alltoallw_tight", true}, {"bcast", false},
-                 {"gather", false},         {"gather_in_place", false},
-                 {"gatherv", true},         {"gatherv_in_place", true},
-                 {"scatter", false},        {"scatter_in_place", false},
-                 {"scatterv", true},        {"scatterv_in_place", true}};
-    static const struct {
-        const char *name;
-        bool small;
-    } neighbours[] = {{"neighbor_allgather", false},
-                      {"neighbor_allgatherv", true},
-                      {"neighbor_alltoall", false},
-                      {"neighbor_alltoallv", true},
-                      {"neighbor_alltoallw", true}};
-    int dims[2] = {0, 0}, periods[2] = {1, 1};
+        rule_t rule;
+    } moves[] = {{"allgather", {.request = true}},
+                 {"allgather_in_place", {.request = true}},
+                 {"allgatherv", {.small = true, .request = true}},
+                 {"allgatherv_in_place", {.small = true, .request = true}},
+                 {"alltoall", {.request = true}},
+                 {"alltoallv", {.small = true, .request = true}},
+                 {"alltoallw", {.small = true, .request = true}},
+                 {"alltoallv_tight", {.small = true, .request = true}},
+                 {"alltoallw_tight", {.small = true, .request = true}},
+                 {"bcast", {.request = true}},
+                 {"gather", {.request = true}},
+                 {"gather_in_place", {.request = true}},
+                 {"gatherv", {.small = true, .request = true}},
+                 {"gatherv_in_place", {.small = true, .request = true}},
+                 {"scatter", {.request = true}},
+                 {"scatter_in_place", {.request = true}},
+                 {"scatterv", {.small = true, .request = true}},
+                 {"scatterv_in_place", {.small = true, .request = true}}};
     MPI_Comm comm;
 
     if (!is_enabled()) {
         return;
     }
     for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); ++i) {
+        rule_t rule = moves[i].rule;
+
+        if (gpu_coll_is(case_of(moves[i].name), "bcast")) {
+            rule.request = 4 >= mpitest.size;
+        }
         /* its own communicator: Open MPI does some collectives by others, which count, too */
         MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-        every_turn(comm, moves[i].name, 0, moves[i].small, state);
+        every_turn_intra(comm, moves[i].name, 0, &rule, state);
         MPI_OK(MPI_Comm_free(&comm));
     }
-    MPI_OK(MPI_Dims_create(mpitest.size, 2, dims));
-    MPI_OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &comm));
-    for (size_t i = 0; i < sizeof(neighbours) / sizeof(neighbours[0]); ++i) {
-        every_turn(comm, neighbours[i].name, 4, neighbours[i].small, state);
+    groups_direct(state);
+    neighbours_direct(state);
+    if (3 <= mpitest.size) {
+        isolated(state);
     }
-    MPI_OK(MPI_Comm_free(&comm));
 }
 
 /* Broadcasts that go in pieces: contiguous in all processes, as one type or another. Then one
@@ -140,7 +270,7 @@ void gpu_coll_direct(uint64_t *state)
 void gpu_coll_large_bcast(uint64_t *state)
 {
     enum {
-        INTEGERS = 400003
+        INTEGERS = 170003
     };
     const size_t bytes = 2 * INTEGERS * sizeof(int);
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, bytes);
@@ -340,4 +470,150 @@ void gpu_coll_any_tag(uint64_t *state)
     gpu_memory_free(memory[0]);
     gpu_memory_free(memory[1]);
     free(bytes);
+}
+
+/* Persistent requests that processes start in different orders, beside nonblocking calls. */
+void gpu_coll_order(uint64_t *state)
+{
+    enum {
+        MANY = 4,
+        BYTES = 6000
+    };
+    const size_t bytes = (size_t) mpitest.size * BYTES;
+    gpu_memory_t *from[MANY], *to[MANY];
+    MPI_Request requests[MANY];
+    unsigned char *data = malloc(bytes);
+    MPI_Comm comm;
+
+    CHECK(NULL != data);
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    for (int k = 0; k < MANY; ++k) {
+        from[k] = gpu_memory(GPU_DEVICE, bytes);
+        to[k] = gpu_memory(0 == k ? GPU_HOST : GPU_DEVICE, bytes);
+        memset(data, 1 + k + 8 * mpitest.rank, bytes);
+        gpu_write(from[k], 0, data, bytes);
+        if (2 > k) {
+            gpu_coll_alltoall_init(from[k]->addr, to[k]->addr, BYTES, comm, &requests[k]);
+        }
+    }
+    for (int turn = 0; turn < 3; ++turn) {
+        const int first = (turn + mpitest.rank) % 2;
+
+        if (gpu_coll_has_form(GPU_COLL_PERSISTENT)) {
+            MPI_OK(MPI_Start(&requests[first]));
+        }
+        for (int k = 2; k < MANY; ++k) {
+            MPI_OK(MPI_Ialltoall(from[k]->addr, BYTES, MPI_BYTE, to[k]->addr, BYTES, MPI_BYTE, comm,
+                                 &requests[k]));
+        }
+        if (gpu_coll_has_form(GPU_COLL_PERSISTENT)) {
+            MPI_OK(MPI_Start(&requests[1 - first]));
+        }
+        if (2 == turn) {
+            /* requests outlive the handle of their communicator */
+            MPI_OK(MPI_Comm_free(&comm));
+        }
+        MPI_OK(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE));
+        for (int k = gpu_coll_has_form(GPU_COLL_PERSISTENT) ? 0 : 2; k < MANY; ++k) {
+            gpu_read(to[k], 0, data, bytes);
+            for (size_t i = 0; i < bytes; ++i) {
+                CHECK_INT(data[i], 1 + k + 8 * (int) (i / BYTES));
+            }
+        }
+    }
+    for (int k = 0; k < MANY; ++k) {
+        if (MPI_REQUEST_NULL != requests[k]) {
+            MPI_OK(MPI_Request_free(&requests[k]));
+        }
+        gpu_memory_free(from[k]);
+        gpu_memory_free(to[k]);
+    }
+    free(data);
+    (void) state;
+}
+
+/* A thread's buffers, from the first to the second half, and its communicator. */
+typedef struct worker_t {
+    gpu_memory_t *memory[4];
+    gpu_memory_t *other; /* of a broadcast */
+    MPI_Comm comm;
+    int part; /* bytes */
+} worker_t;
+
+static void *move_often(void *argument)
+{
+    const worker_t *with = argument;
+    MPI_Request requests[3], persistent;
+
+    gpu_coll_alltoall_init(with->memory[1]->addr, with->memory[3]->addr, with->part, with->comm,
+                           &persistent);
+    for (int i = 0; i < 50; ++i) {
+        int left = 3;
+
+        MPI_OK(MPI_Ialltoall(with->memory[0]->addr, with->part, MPI_BYTE, with->memory[2]->addr,
+                             with->part, MPI_BYTE, with->comm, &requests[0]));
+        if (MPI_REQUEST_NULL != persistent) {
+            MPI_OK(MPI_Start(&persistent));
+        }
+        requests[1] = persistent;
+        MPI_OK(MPI_Ibcast(with->other->addr, with->part, MPI_BYTE, i % mpitest.size, with->comm,
+                          &requests[2]));
+        while (0 < left) {
+            int index;
+
+            MPI_OK(MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE));
+            left = MPI_UNDEFINED == index ? 0 : left - 1;
+        }
+    }
+    if (MPI_REQUEST_NULL != persistent) {
+        MPI_OK(MPI_Request_free(&persistent));
+    }
+    return NULL;
+}
+
+/* Threads with requests of different communicators: any thread may progress those of others. */
+void gpu_coll_threads(void)
+{
+    enum {
+        THREADS = 3,
+        PART = 6000
+    };
+    const size_t bytes = (size_t) mpitest.size * PART;
+    const unsigned long long direct = gpu_coll_counter(GPU_COLL_DIRECT);
+    unsigned char *data = malloc(bytes);
+    pthread_t threads[THREADS];
+    worker_t workers[THREADS];
+
+    CHECK(NULL != data);
+    for (int t = 0; t < THREADS; ++t) {
+        MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &workers[t].comm));
+        workers[t].part = PART;
+        workers[t].other = gpu_memory(GPU_DEVICE, bytes);
+        for (int m = 0; m < 4; ++m) {
+            memset(data, 1 + t + 16 * mpitest.rank + 8 * (m % 2), bytes);
+            workers[t].memory[m] = gpu_memory(0 == t && 3 == m ? GPU_HOST : GPU_DEVICE, bytes);
+            gpu_write(workers[t].memory[m], 0, data, bytes);
+        }
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        CHECK_INT(pthread_create(&threads[t], NULL, move_often, &workers[t]), 0);
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        CHECK_INT(pthread_join(threads[t], NULL), 0);
+    }
+    for (int t = 0; t < THREADS; ++t) {
+        for (int m = 2; m < (gpu_coll_has_form(GPU_COLL_PERSISTENT) ? 4 : 3); ++m) {
+            gpu_read(workers[t].memory[m], 0, data, bytes);
+            for (size_t i = 0; i < bytes; ++i) {
+                CHECK_INT(data[i], 1 + t + 16 * (int) (i / PART) + 8 * (m % 2));
+            }
+        }
+        for (int m = 0; m < 4; ++m) {
+            gpu_memory_free(workers[t].memory[m]);
+        }
+        gpu_memory_free(workers[t].other);
+        MPI_OK(MPI_Comm_free(&workers[t].comm));
+    }
+    CHECK(direct + THREADS * 100 <= gpu_coll_counter(GPU_COLL_DIRECT));
+    free(data);
 }

@@ -108,6 +108,9 @@ static void some_calls(gpu_memory_t *const memory[2], int rank)
     MPI_OK(MPI_Iallgather(memory[0]->addr, 1, types[1], memory[1]->addr, 1, types[1],
                           MPI_COMM_WORLD, &request));
     MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_OK(MPI_Iallgather(memory[0]->addr, 4096, MPI_BYTE, memory[1]->addr, 4096, MPI_BYTE,
+                          MPI_COMM_WORLD, &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
 void gpu_coll_steady(uint64_t *state)
@@ -138,7 +141,7 @@ void gpu_coll_steady(uint64_t *state)
     }
     CHECK(0 < layouts);
     CHECK(staged + 3 * TIMES <= gpu_coll_counter(GPU_COLL_STAGED));
-    CHECK(staged + direct + 4 * TIMES
+    CHECK(staged + direct + 5 * TIMES
           <= gpu_coll_counter(GPU_COLL_STAGED) + gpu_coll_counter(GPU_COLL_DIRECT));
     CHECK_INT(__atomic_load_n(&allocations, __ATOMIC_RELAXED), before);
     CHECK_INT(gpu_coll_counter(GPU_COLL_LAYOUTS_READ), layouts);

@@ -159,8 +159,10 @@ static void buffer_new(gpu_coll_buffer_t *buffer, size_t bytes, uint64_t *state,
     buffer->before = malloc(bytes);
     buffer->after = malloc(bytes);
     CHECK(NULL != buffer->before && NULL != buffer->after);
-    for (size_t i = 0; i < bytes; ++i) {
-        buffer->before[i] = (unsigned char) (mpitest_random(state) >> 40);
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+        const uint64_t draw = mpitest_random(state);
+
+        memcpy(buffer->before + i, &draw, bytes - i < sizeof(draw) ? bytes - i : sizeof(draw));
     }
     memcpy(buffer->after, buffer->before, bytes);
     buffer->memory = gpu_memory(kind, bytes);

@@ -259,6 +259,10 @@ static void tags(void)
     CHECK(0 > ucx && UMRDDT_COLLECTIVES_TAG != ucx);
     CHECK(!mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG));
     CHECK(!mca_pml_umrddt_is_internal(ucx));
+    CHECK(!mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG + UMRDDT_COLLECTIVES_TAGS - 1));
+    CHECK(!mca_pml_umrddt_is_internal(ucx + UMRDDT_COLLECTIVES_TAGS - 1));
+    CHECK(mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG + UMRDDT_COLLECTIVES_TAGS));
+    CHECK(mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG - 1));
     CHECK(!mca_pml_umrddt_is_internal(OMPI_ANY_TAG));
     CHECK(!mca_pml_umrddt_is_internal(0));
     CHECK(!mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG & 0xffffff));

@@ -52,20 +52,13 @@ typedef struct ompi_op_t ompi_op_t;
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
+#include "coll_umrddt_params.h"
+
 BEGIN_C_DECLS
 
 /* ---------------------------------------------------------------------------------------------
  * Parameters and counters
  * ------------------------------------------------------------------------------------------- */
-
-typedef struct mca_coll_umrddt_params_t {
-    int priority;        /**< coll_umrddt_priority */
-    size_t pinned;       /**< coll_umrddt_pinned */
-    bool direct;         /**< coll_umrddt_direct */
-    size_t direct_min;   /**< coll_umrddt_direct_min, at least 1 */
-    int direct_messages; /**< coll_umrddt_direct_messages, at least 1 */
-    size_t segment;      /**< coll_umrddt_segment, at least 4096 */
-} mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
 #define MCA_COLL_UMRDDT_COUNTERS(X)                                                     \
@@ -73,7 +66,7 @@ typedef struct mca_coll_umrddt_params_t {
     X(passed_gpu, "Collectives on GPU memory passed through to an Open MPI with CUDA")  \
     X(staged, "Collectives done on copies in system memory")                            \
     X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")  \
-    X(direct, "Collectives whose data went from GPU to GPU")                            \
+    X(direct, "Collectives by messages between their buffers, from GPU to GPU")         \
     X(reductions, "Reductions by kernels of GPUs: of a segment, or MPI_Reduce_local")   \
     X(agreements, "Agreements of all processes whether a collective can do that")       \
     X(bytes_in, "Bytes copied from GPUs for staged collectives")                        \
@@ -162,6 +155,8 @@ typedef struct mca_coll_umrddt_module_t {
         MCA_COLL_UMRDDT_DISAGREES
     } agrees; /**< whether there are agreements on this communicator */
     mca_coll_umrddt_schedule_t schedules[MCA_COLL_UMRDDT_KINDS];
+    int persistent; /**< number of persistent direct collectives so far, the same in all processes
+                     */
     struct mca_coll_umrddt_direct_t *direct; /**< lists of messages, or NULL */
 } mca_coll_umrddt_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_module_t);
@@ -522,11 +517,12 @@ void mca_coll_umrddt_stages_close(void);
  * Requests (coll_umrddt_request.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Request of a staged call. Owns the saved function's request. */
+/** Request of a staged or direct call. */
 typedef struct mca_coll_umrddt_request_t {
     ompi_coll_base_nbc_request_t super; /**< Open MPI attaches datatypes to it */
-    ompi_request_t *inner;              /**< the saved function's request */
+    ompi_request_t *inner;              /**< the saved function's request, owned; or NULL */
     mca_coll_umrddt_stage_t *stage;
+    struct mca_coll_umrddt_direct_t *direct; /**< messages of a direct call, owned; or NULL */
     bool copying; /**< inner is complete, and the result is being copied to the device */
 } mca_coll_umrddt_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_request_t);
@@ -546,6 +542,14 @@ OBJ_CLASS_DECLARATION(mca_coll_umrddt_request_t);
  */
 int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage_t *stage, int rc,
                                 ompi_request_t *inner, bool persistent, ompi_request_t **request);
+
+/**
+ * Create a request that completes when all messages of a list have. It starts them, unless it is
+ * persistent. @param[in] direct  owned by the request; freed on error
+ */
+int mca_coll_umrddt_request_messages(ompi_communicator_t *comm,
+                                     struct mca_coll_umrddt_direct_t *direct, bool persistent,
+                                     ompi_request_t **request);
 
 void mca_coll_umrddt_requests_open(void);
 void mca_coll_umrddt_requests_close(void);
@@ -582,6 +586,11 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
  * - name_sides(sides, comm, PARAMETERS) describes the buffers
  * - name_counts(comm, PARAMETERS) is true if the call counts for agreements (coll_umrddt_agree.h)
  * - name_direct(module, comm, sides, all, PARAMETERS) does the call if the agreement @a all allows
+ * - name_shape(comm, PARAMETERS): the messages of the nonblocking and the persistent form, or
+ *   MCA_COLL_UMRDDT_NO_SHAPE; the same in all processes
+ * - name_root(PARAMETERS): for these forms
+ * - name_always(comm) is true if the blocking form has such messages, too, without an agreement;
+ *   name_direct then gets 0 as @a all
  *
  * @param name        as in the module
  * @param parameters  the common parameters of the three forms, in parentheses
@@ -593,6 +602,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
                                mca_coll_base_module_t *base)                                      \
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
+        MCA_COLL_UMRDDT_ALWAYS(name, given)                                                       \
         const bool due = MCA_COLL_UMRDDT_APPLY(name##_counts, comm, MCA_COLL_UMRDDT_LIST given)   \
                          && mca_coll_umrddt_due(module, MCA_COLL_UMRDDT_KIND_##name);             \
         mca_coll_umrddt_stage_t *stage = NULL;                                                    \
@@ -637,6 +647,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
         ompi_request_t *inner = NULL;                                                             \
+        MCA_COLL_UMRDDT_MESSAGES(name, given, false)                                              \
         MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_i##name(MCA_COLL_UMRDDT_LIST given, comm, request,          \
@@ -657,6 +668,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
         ompi_request_t *inner = NULL;                                                             \
+        MCA_COLL_UMRDDT_MESSAGES(name, given, true)                                               \
         MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_##name##_init(MCA_COLL_UMRDDT_LIST given, comm, info,       \
@@ -667,6 +679,37 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
         rc = module->saved.coll_##name##_init(MCA_COLL_UMRDDT_LIST staged, comm, info, &inner,    \
                                               module->saved.coll_##name##_init_module);           \
         return mca_coll_umrddt_request_new(comm, stage, rc, inner, true, request);                \
+    }
+
+/** Do a blocking call by messages, if all processes do without an agreement. */
+#define MCA_COLL_UMRDDT_ALWAYS(name, given)                                             \
+    if (name##_always(comm)                                                             \
+        && MCA_COLL_UMRDDT_NO_SHAPE                                                     \
+               != MCA_COLL_UMRDDT_APPLY(name##_shape, comm, MCA_COLL_UMRDDT_LIST given) \
+        && mca_coll_umrddt_agrees(module, comm)) {                                      \
+        mca_coll_umrddt_sides_t always;                                                 \
+                                                                                        \
+        if (!mca_coll_umrddt_direct_room(module, comm)) {                               \
+            return OMPI_ERR_OUT_OF_RESOURCE;                                            \
+        }                                                                               \
+        name##_sides(&always, comm, MCA_COLL_UMRDDT_LIST given);                        \
+        return MCA_COLL_UMRDDT_APPLY(name##_direct, module, comm, &always, 0,           \
+                                     MCA_COLL_UMRDDT_LIST given);                       \
+    }
+
+/** The same for the other forms. */
+#define MCA_COLL_UMRDDT_MESSAGES(name, given, persistent)                                         \
+    const mca_coll_umrddt_shape_t shape =                                                         \
+        MCA_COLL_UMRDDT_APPLY(name##_shape, comm, MCA_COLL_UMRDDT_LIST given);                    \
+                                                                                                  \
+    if (MCA_COLL_UMRDDT_NO_SHAPE != shape                                                         \
+        && mca_coll_umrddt_is_request(module, comm, persistent)) {                                \
+        mca_coll_umrddt_sides_t moved;                                                            \
+                                                                                                  \
+        name##_sides(&moved, comm, MCA_COLL_UMRDDT_LIST given);                                   \
+        return mca_coll_umrddt_direct_request(                                                    \
+            module, comm, shape, &moved,                                                          \
+            MCA_COLL_UMRDDT_APPLY(name##_root, MCA_COLL_UMRDDT_LIST given), persistent, request); \
     }
 
 #define MCA_COLL_UMRDDT_PREPARE(name, given)                    \

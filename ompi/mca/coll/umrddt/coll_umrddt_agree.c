@@ -35,34 +35,65 @@
     4096 /* maximum of a communicator with agreements: each reads the modex of all \
           */
 
-/** Returns true if all processes can agree. The same result in all of them. */
-static bool can_agree(const mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+/** Returns true if all processes of a group but rank @p self are in the mode of this process. */
+static bool group_agrees(ompi_group_t *group, int self)
 {
     const opal_umrddt_collectives_t *published = &opal_umrddt_collectives;
-    const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
 
-    if (OMPI_COMM_IS_INTER(comm) || PROCESSES < size || NULL == module->saved.coll_allreduce
-        || 0 == published->mode || NULL == published->mode_of) {
-        return false;
-    }
-    for (int i = 0; i < size; ++i) {
-        ompi_proc_t *proc = i == rank ? NULL : ompi_comm_peer_lookup(comm, i);
+    for (int i = 0; i < ompi_group_size(group); ++i) {
+        ompi_proc_t *proc = i == self ? NULL : ompi_group_peer_lookup(group, i);
 
-        if (i != rank && (NULL == proc || published->mode != published->mode_of(&proc->super))) {
+        if (i != self && (NULL == proc || published->mode != published->mode_of(&proc->super))) {
             return false;
         }
     }
     return true;
 }
 
-/** The same, found at the first call. */
-static bool agrees(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+/** Returns true if all processes can agree. The same result in all of them. */
+static bool can_agree(const mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+{
+    const opal_umrddt_collectives_t *published = &opal_umrddt_collectives;
+    const bool inter = OMPI_COMM_IS_INTER(comm);
+    const int size = ompi_comm_size(comm);
+
+    if (PROCESSES < size || NULL == module->saved.coll_allreduce || 0 == published->mode
+        || NULL == published->mode_of) {
+        return false;
+    }
+    return group_agrees(comm->c_local_group, ompi_comm_rank(comm))
+           && (!inter
+               || (PROCESSES >= size + ompi_comm_remote_size(comm)
+                   && group_agrees(comm->c_remote_group, -1)));
+}
+
+bool mca_coll_umrddt_agrees(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
 {
     if (MCA_COLL_UMRDDT_UNKNOWN == module->agrees) {
         module->agrees =
             can_agree(module, comm) ? MCA_COLL_UMRDDT_AGREES : MCA_COLL_UMRDDT_DISAGREES;
     }
     return MCA_COLL_UMRDDT_AGREES == module->agrees;
+}
+
+/** The saved allreduce of what processes state. In an intercommunicator, it gives each group the
+ * statements of the other one. A second one gives these back. */
+static int all_state(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm, unsigned mine,
+                     unsigned *all)
+{
+    unsigned theirs;
+    int rc;
+
+    MCA_COLL_UMRDDT_COUNT(agreements);
+    rc = module->saved.coll_allreduce(&mine, all, 1, MPI_UNSIGNED, MPI_BAND, comm,
+                                      module->saved.coll_allreduce_module);
+    if (OMPI_SUCCESS == rc && OMPI_COMM_IS_INTER(comm)) {
+        theirs = *all;
+        rc = module->saved.coll_allreduce(&theirs, all, 1, MPI_UNSIGNED, MPI_BAND, comm,
+                                          module->saved.coll_allreduce_module);
+        *all &= theirs;
+    }
+    return rc;
 }
 
 int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
@@ -72,17 +103,15 @@ int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t 
     int rc = OMPI_SUCCESS;
 
     *all = 0;
-    if (!agrees(module, comm)) {
+    if (!mca_coll_umrddt_agrees(module, comm)) {
         schedule->left = UINT32_MAX;
         return OMPI_SUCCESS;
     }
     if (!schedule->used && 0 != (MCA_COLL_UMRDDT_NO_GPU & mine)) {
         mine |= MCA_COLL_UMRDDT_UNUSED;
     }
-    if (1 < ompi_comm_size(comm)) {
-        MCA_COLL_UMRDDT_COUNT(agreements);
-        rc = module->saved.coll_allreduce(&mine, all, 1, MPI_UNSIGNED, MPI_BAND, comm,
-                                          module->saved.coll_allreduce_module);
+    if (1 < ompi_comm_size(comm) || OMPI_COMM_IS_INTER(comm)) {
+        rc = all_state(module, comm, mine, all);
     } else {
         *all = mine;
     }
@@ -135,7 +164,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
     }
     if (!mca_coll_umrddt_needs_stage(sides, seen)) {
         mine |= MCA_COLL_UMRDDT_NO_GPU;
-    } else if (NULL != sides->reduction.op && agrees(module, comm)) {
+    } else if (NULL != sides->reduction.op && mca_coll_umrddt_agrees(module, comm)) {
         mine |= mca_coll_umrddt_reduce_states(comm, &sides->reduction);
     }
     if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])

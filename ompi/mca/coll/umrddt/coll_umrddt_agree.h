@@ -29,6 +29,16 @@ enum {
     MCA_COLL_UMRDDT_UNUSED = 0x100 /**< for mca_coll_umrddt_agree only */
 };
 
+/** Returns true if all processes of the communicator have this module, with the same parameters.
+ * The same result in all of them, without messages. */
+bool mca_coll_umrddt_agrees(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm);
+
+/** Returns true if a part of (count, type) has the minimum of bytes. */
+static inline bool mca_coll_umrddt_is_large(size_t count, const ompi_datatype_t *type)
+{
+    return count * type->super.size >= mca_coll_umrddt_params.direct_min;
+}
+
 /**
  * Returns true if a call with parts of (count, type) is counted. All processes must get the same
  * result: MPI requires the same number of bytes in each, but not the same count and datatype.
@@ -36,8 +46,7 @@ enum {
 static inline bool mca_coll_umrddt_counts(const ompi_communicator_t *comm, size_t count,
                                           const ompi_datatype_t *type)
 {
-    return !OMPI_COMM_IS_INTER(comm)
-           && count * type->super.size >= mca_coll_umrddt_params.direct_min;
+    return !OMPI_COMM_IS_INTER(comm) && mca_coll_umrddt_is_large(count, type);
 }
 
 /** Count a call. @return true: there is an agreement at this call, of all processes */

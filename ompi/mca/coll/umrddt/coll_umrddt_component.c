@@ -37,7 +37,7 @@ mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
 /** Increase with each change of the calls that are counted, or of the schedule. */
-#define AGREEMENT_VERSION 2
+#define AGREEMENT_VERSION 3
 
 /** open was called, and close was not. */
 static bool opened = false;
@@ -49,19 +49,42 @@ static bool wrong_release = false;
  * Parameters and performance variables
  * ------------------------------------------------------------------------------------------- */
 
-#define PRIORITY        95
-#define PINNED          (64u << 20)
-#define DIRECT_MIN      4096
-#define DIRECT_MESSAGES 64
-#define SEGMENT         (4u << 20)
-#define SEGMENT_MIN     4096
+#define VAR_INT  MCA_BASE_VAR_TYPE_INT
+#define VAR_BOOL MCA_BASE_VAR_TYPE_BOOL
+#define VAR_UINT MCA_BASE_VAR_TYPE_UNSIGNED_INT
+#define VAR_SIZE MCA_BASE_VAR_TYPE_SIZE_T
 
-static void register_one(const char *name, const char *help, mca_base_var_type_t type,
-                         mca_base_var_info_lvl_t level, void *storage)
+/** Register one parameter. @param[in,out] place  the default; then the value in use */
+static void add(const char *name, mca_base_var_type_t type, int level, const char *help,
+                void *place)
 {
-    umrddt_params_register(&mca_coll_umrddt_component.collm_version, name, help, type, NULL, level,
-                           storage);
+    umrddt_params_register(&mca_coll_umrddt_component.collm_version, name, help, type, NULL,
+                           (mca_base_var_info_lvl_t) (OPAL_INFO_LVL_1 + level - 1), place);
 }
+
+#define ADD(type, name, level, initial, least, most, help) \
+    mca_coll_umrddt_params.name = initial;                 \
+    add(#name, VAR_##type, level, help, &mca_coll_umrddt_params.name);
+
+/** @return the nearest allowed value, after a message to the user if it is another one */
+static uint64_t nearest(const char *name, uint64_t value, uint64_t least, uint64_t most)
+{
+    if (least <= value && value <= most) {
+        return value;
+    }
+    opal_show_help("help-mca-coll-umrddt.txt", "parameter-range", true, name, (unsigned long) value,
+                   (unsigned long) least, (unsigned long) most);
+    return value < least ? least : most;
+}
+
+#define LIMIT(type, name, level, initial, least, most, help) LIMIT_##type(name, least, most)
+#define LIMIT_INT(name, least, most)
+#define LIMIT_BOOL(name, least, most)
+#define LIMIT_UINT(name, least, most) \
+    mca_coll_umrddt_params.name =     \
+        (unsigned) nearest(#name, mca_coll_umrddt_params.name, least, most);
+#define LIMIT_SIZE(name, least, most) \
+    mca_coll_umrddt_params.name = nearest(#name, mca_coll_umrddt_params.name, least, most);
 
 typedef struct pvar_t {
     const char *name;
@@ -86,7 +109,6 @@ static int pvar_get(const struct mca_base_pvar_t *pvar, void *value, void *objec
 
 static int component_register(void)
 {
-    mca_coll_umrddt_params_t *params = &mca_coll_umrddt_params;
     const char *built_for;
 
     umrddt_help_find();
@@ -94,37 +116,8 @@ static int component_register(void)
         wrong_release = true; /* pml/umrddt reports it */
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    params->priority = PRIORITY;
-    register_one("priority",
-                 "Priority of the component; must be higher than that of the "
-                 "components that do the work. Negative: not used, and collectives "
-                 "on GPU memory fail, or are handled by an Open MPI with CUDA",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &params->priority);
-    params->pinned = PINNED;
-    register_one(
-        "pinned",
-        "Bytes of pml_umrddt_gpu_pinned, at most, for the buffers of collectives on GPU memory; "
-        "larger ones use pageable memory, which is slower",
-        MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->pinned);
-    params->direct = true;
-    register_one("direct",
-                 "Send the data of collectives from GPU to GPU if all processes have their buffers "
-                 "in GPU memory; false: through system memory. The same in all processes",
-                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &params->direct);
-    params->direct_min = DIRECT_MIN;
-    register_one("direct_min",
-                 "Parts of a collective with fewer bytes go through system memory, without an "
-                 "agreement of the processes. The same in all processes",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->direct_min);
-    params->direct_messages = DIRECT_MESSAGES;
-    register_one("direct_messages",
-                 "Messages from GPU to GPU that a collective has in progress, in each direction",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &params->direct_messages);
-    params->segment = SEGMENT;
-    register_one("segment",
-                 "Reductions in GPU memory transfer and combine at most so many bytes of each "
-                 "process at once; at least 4096. The same in all processes",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6, &params->segment);
+    MCA_COLL_UMRDDT_PARAMS(ADD)
+    MCA_COLL_UMRDDT_PARAMS(LIMIT)
     umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
@@ -177,15 +170,6 @@ static uint16_t mode(void)
 
 static int component_open(void)
 {
-    if (0 == mca_coll_umrddt_params.direct_min) {
-        mca_coll_umrddt_params.direct_min = 1;
-    }
-    if (1 > mca_coll_umrddt_params.direct_messages) {
-        mca_coll_umrddt_params.direct_messages = 1;
-    }
-    if (SEGMENT_MIN > mca_coll_umrddt_params.segment) {
-        mca_coll_umrddt_params.segment = SEGMENT_MIN;
-    }
     opal_umrddt_collectives.mode = mode();
     if (!opened) {
         mca_coll_umrddt_requests_open();

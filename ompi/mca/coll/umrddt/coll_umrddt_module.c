@@ -29,6 +29,7 @@ static void module_construct(mca_coll_umrddt_module_t *module)
     module->queries = -1;
     module->agrees = MCA_COLL_UMRDDT_UNKNOWN;
     module->direct = NULL;
+    module->persistent = 0;
     for (int i = 0; i < MCA_COLL_UMRDDT_KINDS; ++i) {
         module->schedules[i] = (mca_coll_umrddt_schedule_t){.left = 1, .period = 1};
     }

@@ -222,15 +222,80 @@ static void scatterv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Counted calls. MPI_IN_PLACE in an all-to-all (in all processes or none) is never direct. The
- * v and w forms count always, as processes do not know each other's counts. But MPI_Allgatherv
- * returns early, in all processes, if there is no data and the counts show it.
+ * Calls by messages. All processes must get the same result. MPI_IN_PLACE in an all-to-all (in all
+ * processes or none) is never direct. The v and w forms are always, as processes do not know each
+ * other's counts. In an intercommunicator, the two groups may send different sizes, and some
+ * processes do not know those of a collective with a root.
+ *
+ * The shapes of nonblocking calls are those that coll/libnbc has for this many bytes in any memory.
+ * So nothing has to be agreed.
  * ------------------------------------------------------------------------------------------- */
 
+/** Most processes of a nonblocking bcast to all of which the root sends. */
+#define BCAST_FLAT 4
+
+#define SHAPE(is, shape) ((is) ? MCA_COLL_UMRDDT_##shape : MCA_COLL_UMRDDT_NO_SHAPE)
+
+/** Returns true if the parts of an allgather or alltoall have enough bytes, in one of the groups.
+ */
+static inline bool both_are_large(const ompi_communicator_t *comm, int scount,
+                                  const ompi_datatype_t *sdtype, int rcount,
+                                  const ompi_datatype_t *rdtype)
+{
+    return mca_coll_umrddt_is_large((size_t) rcount, rdtype)
+           || (OMPI_COMM_IS_INTER(comm) && mca_coll_umrddt_is_large((size_t) scount, sdtype));
+}
+
+#define allgather_shape(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
+    SHAPE(both_are_large(comm, scount, sdtype, rcount, rdtype), ALLGATHER)
+#define allgatherv_shape(comm, ...) MCA_COLL_UMRDDT_ALLGATHER
+#define alltoall_shape(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
+    SHAPE(MPI_IN_PLACE != (sbuf) && both_are_large(comm, scount, sdtype, rcount, rdtype), ALLTOALL)
+#define alltoallv_shape(comm, sbuf, ...) SHAPE(MPI_IN_PLACE != (sbuf), ALLTOALL)
+#define alltoallw_shape                  alltoallv_shape
+#define bcast_shape(comm, rbuf, count, dtype, root)                          \
+    SHAPE(OMPI_COMM_IS_INTER(comm)                                           \
+              || (BCAST_FLAT >= ompi_comm_size(comm)                         \
+                  && mca_coll_umrddt_counts(comm, (size_t) (count), dtype)), \
+          BCAST)
+#define gather_shape(comm, ...) \
+    SHAPE(OMPI_COMM_IS_INTER(comm) || gather_counts(comm, __VA_ARGS__), GATHER)
+#define gatherv_shape(comm, ...) MCA_COLL_UMRDDT_GATHER
+#define scatter_shape(comm, ...) \
+    SHAPE(OMPI_COMM_IS_INTER(comm) || scatter_counts(comm, __VA_ARGS__), SCATTER)
+#define scatterv_shape(comm, ...) MCA_COLL_UMRDDT_SCATTER
+
+#define allgather_root(...)                                                      0
+#define allgatherv_root(...)                                                     0
+#define alltoall_root(...)                                                       0
+#define alltoallv_root(...)                                                      0
+#define alltoallw_root(...)                                                      0
+#define bcast_root(rbuf, count, dtype, root)                                     (root)
+#define gather_root(sbuf, scount, sdtype, rbuf, rcount, rdtype, root)            (root)
+#define gatherv_root(sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype, root)  (root)
+#define scatter_root(sbuf, scount, sdtype, rbuf, rcount, rdtype, root)           (root)
+#define scatterv_root(sbuf, scounts, displs, sdtype, rbuf, rcount, rdtype, root) (root)
+
+/* Blocking calls without an agreement: those that coll/inter does not have, or has like this. In an
+ * intercommunicator, MPI returns early from a collective with a root in some processes of the
+ * root's group, so these cannot agree. Gather and scatter are staged there. */
+#define allgather_always(comm)  false
+#define allgatherv_always(comm) false
+#define alltoall_always(comm)   OMPI_COMM_IS_INTER(comm)
+#define alltoallv_always(comm)  OMPI_COMM_IS_INTER(comm)
+#define alltoallw_always(comm)  OMPI_COMM_IS_INTER(comm)
+#define bcast_always(comm)      OMPI_COMM_IS_INTER(comm)
+#define gather_always(comm)     false
+#define gatherv_always(comm)    false
+#define scatter_always(comm)    false
+#define scatterv_always(comm)   false
+
+/* Counted calls. MPI_Allgatherv returns early, in all processes, if there is no data and the counts
+ * show it. */
 #define allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype)
+    both_are_large(comm, scount, sdtype, rcount, rdtype)
 #define allgatherv_counts(comm, sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype) \
-    (!OMPI_COMM_IS_INTER(comm) && 0 < (rdtype)->super.size)
+    (0 < (rdtype)->super.size)
 #define alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
     (MPI_IN_PLACE != (sbuf) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
 #define alltoallv_counts(comm, sbuf, ...) (MPI_IN_PLACE != (sbuf) && !OMPI_COMM_IS_INTER(comm))
@@ -261,28 +326,32 @@ static inline bool scatter_counts(ompi_communicator_t *comm, const void *sbuf, i
                                         : mca_coll_umrddt_counts(comm, (size_t) rcount, rdtype);
 }
 
+#define DIRECT(name, module, comm, sides, ...)                                        \
+    mca_coll_umrddt_direct_move(module, comm, name##_shape(comm, __VA_ARGS__), sides, \
+                                name##_root(__VA_ARGS__))
 #define allgather_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_all(module, comm, sides, true)
+    DIRECT(allgather, module, comm, sides, __VA_ARGS__)
 #define allgatherv_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_all(module, comm, sides, true)
+    DIRECT(allgatherv, module, comm, sides, __VA_ARGS__)
 #define alltoall_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_all(module, comm, sides, false)
+    DIRECT(alltoall, module, comm, sides, __VA_ARGS__)
 #define alltoallv_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_all(module, comm, sides, false)
+    DIRECT(alltoallv, module, comm, sides, __VA_ARGS__)
 #define alltoallw_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_all(module, comm, sides, false)
-#define bcast_direct(module, comm, sides, all, rbuf, count, dtype, root) \
-    mca_coll_umrddt_direct_bcast(module, comm, sides, 0 != (MCA_COLL_UMRDDT_BYTES & (all)), root)
-#define gather_direct(module, comm, sides, all, sbuf, scount, sdtype, rbuf, rcount, rdtype, root) \
-    mca_coll_umrddt_direct_gather(module, comm, sides, root)
-#define gatherv_direct(module, comm, sides, all, sbuf, scount, sdtype, rbuf, rcounts, displs, \
-                       rdtype, root)                                                          \
-    mca_coll_umrddt_direct_gather(module, comm, sides, root)
-#define scatter_direct(module, comm, sides, all, sbuf, scount, sdtype, rbuf, rcount, rdtype, root) \
-    mca_coll_umrddt_direct_scatter(module, comm, sides, root)
-#define scatterv_direct(module, comm, sides, all, sbuf, scounts, displs, sdtype, rbuf, rcount, \
-                        rdtype, root)                                                          \
-    mca_coll_umrddt_direct_scatter(module, comm, sides, root)
+    DIRECT(alltoallw, module, comm, sides, __VA_ARGS__)
+#define gather_direct(module, comm, sides, all, ...) \
+    DIRECT(gather, module, comm, sides, __VA_ARGS__)
+#define gatherv_direct(module, comm, sides, all, ...) \
+    DIRECT(gatherv, module, comm, sides, __VA_ARGS__)
+#define scatter_direct(module, comm, sides, all, ...) \
+    DIRECT(scatter, module, comm, sides, __VA_ARGS__)
+#define scatterv_direct(module, comm, sides, all, ...) \
+    DIRECT(scatterv, module, comm, sides, __VA_ARGS__)
+#define bcast_direct(module, comm, sides, all, rbuf, count, dtype, root)                           \
+    (OMPI_COMM_IS_INTER(comm)                                                                      \
+         ? mca_coll_umrddt_direct_bcast_inter(module, comm, sides, root)                           \
+         : mca_coll_umrddt_direct_bcast(module, comm, sides, 0 != (MCA_COLL_UMRDDT_BYTES & (all)), \
+                                        root))
 
 /* clang-format off */
 MCA_COLL_UMRDDT_DEFINE(allgather,

@@ -96,33 +96,42 @@ static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Counted calls. MPI_Neighbor_allgather and MPI_Neighbor_alltoall return early in a process with
- * zero counts. In a graph, that might be a process without neighbors alone.
- *
- * What a process sends, its neighbors receive, and the other way round. So two neighbors have the
- * same two sizes, in either order. All processes of a Cartesian topology are connected, so all have
- * these two sizes. They differ with two processes, for example. The larger one decides.
+ * All forms are messages between neighbors, in any memory, as in coll/basic and coll/libnbc. No
+ * agreement is possible for some: MPI returns early in a process with zero counts, which in a graph
+ * may be one without neighbors.
  * ------------------------------------------------------------------------------------------- */
 
-#define neighbor_allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    (OMPI_COMM_IS_CART(comm)                                                        \
-     && (mca_coll_umrddt_counts(comm, (size_t) (scount), sdtype)                    \
-         || mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype)))
-#define neighbor_allgatherv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
-#define neighbor_alltoall_counts              neighbor_allgather_counts
-#define neighbor_alltoallv_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
-#define neighbor_alltoallw_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
+#define neighbor_allgather_shape(...)         MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER
+#define neighbor_allgatherv_shape(...)        MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER
+#define neighbor_alltoall_shape(...)          MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL
+#define neighbor_alltoallv_shape(...)         MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL
+#define neighbor_alltoallw_shape(...)         MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL
+#define neighbor_allgather_root(...)          0
+#define neighbor_allgatherv_root(...)         0
+#define neighbor_alltoall_root(...)           0
+#define neighbor_alltoallv_root(...)          0
+#define neighbor_alltoallw_root(...)          0
+#define neighbor_allgather_always(comm)       true
+#define neighbor_allgatherv_always(comm)      true
+#define neighbor_alltoall_always(comm)        true
+#define neighbor_alltoallv_always(comm)       true
+#define neighbor_alltoallw_always(comm)       true
+#define neighbor_allgather_counts(comm, ...)  false
+#define neighbor_allgatherv_counts(comm, ...) false
+#define neighbor_alltoall_counts(comm, ...)   false
+#define neighbor_alltoallv_counts(comm, ...)  false
+#define neighbor_alltoallw_counts(comm, ...)  false
 
 #define neighbor_allgather_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_neighbours(module, comm, sides, true)
+    mca_coll_umrddt_direct_move(module, comm, neighbor_allgather_shape(), sides, 0)
 #define neighbor_allgatherv_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_neighbours(module, comm, sides, true)
+    mca_coll_umrddt_direct_move(module, comm, neighbor_allgatherv_shape(), sides, 0)
 #define neighbor_alltoall_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_neighbours(module, comm, sides, false)
+    mca_coll_umrddt_direct_move(module, comm, neighbor_alltoall_shape(), sides, 0)
 #define neighbor_alltoallv_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_neighbours(module, comm, sides, false)
+    mca_coll_umrddt_direct_move(module, comm, neighbor_alltoallv_shape(), sides, 0)
 #define neighbor_alltoallw_direct(module, comm, sides, all, ...) \
-    mca_coll_umrddt_direct_neighbours(module, comm, sides, false)
+    mca_coll_umrddt_direct_move(module, comm, neighbor_alltoallw_shape(), sides, 0)
 
 /* clang-format off */
 MCA_COLL_UMRDDT_DEFINE(neighbor_allgather,

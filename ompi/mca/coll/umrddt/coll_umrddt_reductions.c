@@ -15,6 +15,7 @@
  * slower copies, so reductions on GPU memory are never passed through.
  */
 
+#include "coll_umrddt_direct.h"
 #include "coll_umrddt_reduce.h"
 
 /** What a call is, for reductions in GPU memory. */
@@ -163,6 +164,26 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
 #define reduce_scatter_block_direct allreduce_direct
 #define scan_direct                 allreduce_direct
 #define exscan_direct               allreduce_direct
+
+/* Nonblocking and persistent forms are staged. */
+#define allreduce_shape(...)              MCA_COLL_UMRDDT_NO_SHAPE
+#define scan_shape(...)                   MCA_COLL_UMRDDT_NO_SHAPE
+#define exscan_shape(...)                 MCA_COLL_UMRDDT_NO_SHAPE
+#define reduce_shape(...)                 MCA_COLL_UMRDDT_NO_SHAPE
+#define reduce_scatter_shape(...)         MCA_COLL_UMRDDT_NO_SHAPE
+#define reduce_scatter_block_shape(...)   MCA_COLL_UMRDDT_NO_SHAPE
+#define allreduce_root(...)               0
+#define scan_root(...)                    0
+#define exscan_root(...)                  0
+#define reduce_root(...)                  0
+#define reduce_scatter_root(...)          0
+#define reduce_scatter_block_root(...)    0
+#define allreduce_always(comm)            false
+#define scan_always(comm)                 false
+#define exscan_always(comm)               false
+#define reduce_always(comm)               false
+#define reduce_scatter_always(comm)       false
+#define reduce_scatter_block_always(comm) false
 
 /* clang-format off */
 #define REDUCTION                                                                              \

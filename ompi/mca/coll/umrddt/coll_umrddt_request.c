@@ -16,6 +16,8 @@
  * The progress function tests the saved function's request. A completion callback is not possible,
  * because Open MPI sets its own in some cases, and a callback may run deep in a PML. When that
  * request completes, results are copied to the device; then the user's request completes.
+ *
+ * A request of a direct collective has messages instead. The progress function tests these.
  */
 
 #include "ompi_config.h"
@@ -23,7 +25,7 @@
 #include "opal/class/opal_free_list.h"
 #include "opal/runtime/opal_progress.h"
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_messages.h"
 
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static opal_list_t pending;    /**< started requests that are not complete */
@@ -50,6 +52,18 @@ static bool advance(mca_coll_umrddt_request_t *request)
 {
     int rc;
 
+    if (NULL != request->direct) {
+        rc = mca_coll_umrddt_messages_test(request->direct);
+        if (OMPI_ERR_RESOURCE_BUSY == rc) {
+            return false;
+        }
+        if (!request->super.super.req_persistent) {
+            mca_coll_umrddt_messages_put(request->direct);
+            request->direct = NULL;
+        }
+        request->super.super.req_status.MPI_ERROR = rc;
+        return true;
+    }
     if (!request->copying) {
         if (!REQUEST_COMPLETE(request->inner)) {
             return false;
@@ -138,8 +152,14 @@ static int start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; ++i) {
         mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) requests[i];
-        int rc = mca_coll_umrddt_stage_in(request->stage);
+        int rc;
 
+        if (NULL != request->direct) {
+            mca_coll_umrddt_messages_start(request->direct);
+            watch(request);
+            continue;
+        }
+        rc = mca_coll_umrddt_stage_in(request->stage);
         if (OMPI_SUCCESS == rc) {
             MCA_COLL_UMRDDT_COUNT(staged_nonblocking);
             rc = start_inner(request->inner);
@@ -165,6 +185,8 @@ static int request_free(ompi_request_t **which)
     }
     mca_coll_umrddt_stage_free(request->stage);
     request->stage = NULL;
+    mca_coll_umrddt_messages_put(request->direct);
+    request->direct = NULL;
     OMPI_REQUEST_FINI(&request->super.super);
     opal_free_list_return(&pool, (opal_free_list_item_t *) request);
     *which = MPI_REQUEST_NULL;
@@ -204,6 +226,27 @@ int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage
     return OMPI_SUCCESS;
 }
 
+int mca_coll_umrddt_request_messages(ompi_communicator_t *comm,
+                                     struct mca_coll_umrddt_direct_t *direct, bool persistent,
+                                     ompi_request_t **result)
+{
+    mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) opal_free_list_wait(&pool);
+
+    if (NULL == request) {
+        mca_coll_umrddt_messages_put(direct);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    OMPI_REQUEST_INIT(&request->super.super, persistent);
+    request->super.super.req_mpi_object.comm = comm;
+    request->direct = direct;
+    if (!persistent) {
+        mca_coll_umrddt_messages_start(direct);
+        watch(request);
+    }
+    *result = &request->super.super;
+    return OMPI_SUCCESS;
+}
+
 static void request_construct(mca_coll_umrddt_request_t *request)
 {
     request->super.super.req_type = OMPI_REQUEST_COLL;
@@ -215,6 +258,7 @@ static void request_construct(mca_coll_umrddt_request_t *request)
     request->super.super.req_cancel = NULL;
     request->inner = NULL;
     request->stage = NULL;
+    request->direct = NULL;
     request->copying = false;
 }
 
@@ -236,6 +280,7 @@ void mca_coll_umrddt_requests_close(void)
         opal_progress_unregister(progress);
         registered = false;
     }
+    mca_coll_umrddt_messages_close();
     OBJ_DESTRUCT(&pool);
     OBJ_DESTRUCT(&pending);
 }

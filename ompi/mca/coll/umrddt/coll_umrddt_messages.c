@@ -1,0 +1,414 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages of direct collectives. See coll_umrddt_messages.h first.
+ */
+
+/*
+ * Each part is one message of the PML with the user's datatype. pml/umrddt moves it as it moves the
+ * application's messages. The tag is UMRDDT_COLLECTIVES_TAG for all blocking and nonblocking
+ * collectives: all processes make the calls of a communicator in the same order, and a nonblocking
+ * call posts all its messages at once, so messages match in order. Persistent requests may be
+ * started in any order, so each has its own tag. Parts without data are not sent; sender and
+ * receiver have the same number of bytes. Receives are posted before sends.
+ *
+ * A part for this process itself is one copy by the device. If the device cannot copy it at once,
+ * it is a message, too. The CPU copies it in a process that does not use CUDA.
+ *
+ * Many messages of a blocking call are done in groups, so that their number in progress is bounded.
+ * A process begins with the processes at small distances from its rank. So the messages of the
+ * smallest distance that are not complete are in progress at both ends, also if groups have
+ * different sizes.
+ *
+ * After an error of one message or copy, all others are done as if there was none. Other processes
+ * wait for them, and a message that is left would match one of the next collective.
+ */
+
+#include "coll_umrddt_messages.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "ompi/mca/pml/pml.h"
+#include "ompi/mca/topo/base/base.h"
+
+#include "umrddt_collectives.h"
+
+typedef mca_coll_umrddt_direct_t direct_t;
+typedef mca_coll_umrddt_own_t own_t;
+
+/* ---------------------------------------------------------------------------------------------
+ * Memory
+ * ------------------------------------------------------------------------------------------- */
+
+void mca_coll_umrddt_messages_free(direct_t *direct)
+{
+    free(direct->sends);
+    free(direct->recvs);
+    free(direct->requests);
+    free(direct->own);
+    *direct = (direct_t){.sends = NULL};
+}
+
+bool mca_coll_umrddt_messages_room(direct_t *direct, ompi_communicator_t *comm)
+{
+    int n = mca_coll_umrddt_others(comm), sources, destinations;
+
+    if (OMPI_COMM_IS_TOPO(comm)
+        && OMPI_SUCCESS == mca_topo_base_neighbor_count(comm, &sources, &destinations)) {
+        n = n < sources ? sources : n;
+        n = n < destinations ? destinations : n;
+    }
+    if (OPAL_UNLIKELY(direct->room < n)) {
+        const size_t room = (size_t) n;
+
+        mca_coll_umrddt_messages_free(direct);
+        direct->sends = malloc(room * sizeof(direct->sends[0]));
+        direct->recvs = malloc(room * sizeof(direct->recvs[0]));
+        direct->requests = malloc(2 * room * sizeof(direct->requests[0]));
+        direct->own = malloc(room * sizeof(direct->own[0]));
+        if (NULL == direct->sends || NULL == direct->recvs || NULL == direct->requests
+            || NULL == direct->own) {
+            mca_coll_umrddt_messages_free(direct);
+            return false;
+        }
+        direct->room = n;
+    }
+    return true;
+}
+
+void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
+                                    const mca_coll_umrddt_side_t *send,
+                                    const mca_coll_umrddt_side_t *recv)
+{
+    direct->comm = comm;
+    direct->tag = UMRDDT_COLLECTIVES_TAG;
+    direct->self = OMPI_COMM_IS_INTER(comm) ? -1 : ompi_comm_rank(comm);
+    direct->send = *send;
+    direct->recv = *recv;
+    direct->send_count = direct->recv_count = 0;
+    direct->request_count = direct->own_count = 0;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Messages
+ * ------------------------------------------------------------------------------------------- */
+
+int mca_coll_umrddt_post_send(direct_t *direct, ompi_communicator_t *comm,
+                              const mca_coll_umrddt_part_t *part, int peer)
+{
+    int rc;
+
+    if (0 == part->bytes) {
+        return OMPI_SUCCESS;
+    }
+    rc = MCA_PML_CALL(isend(part->address, part->count, part->type, peer, direct->tag,
+                            MCA_PML_BASE_SEND_STANDARD, comm,
+                            &direct->requests[direct->request_count]));
+    direct->request_count += OMPI_SUCCESS == rc ? 1 : 0;
+    return rc;
+}
+
+int mca_coll_umrddt_post_recv(direct_t *direct, ompi_communicator_t *comm,
+                              const mca_coll_umrddt_part_t *part, int peer)
+{
+    int rc;
+
+    if (0 == part->bytes) {
+        return OMPI_SUCCESS;
+    }
+    rc = MCA_PML_CALL(irecv(part->address, part->count, part->type, peer, direct->tag, comm,
+                            &direct->requests[direct->request_count]));
+    direct->request_count += OMPI_SUCCESS == rc ? 1 : 0;
+    return rc;
+}
+
+int mca_coll_umrddt_wait_all(direct_t *direct, int rc)
+{
+    for (int i = 0; i < direct->request_count; ++i) {
+        mca_coll_umrddt_note(&rc, ompi_request_wait(&direct->requests[i], MPI_STATUS_IGNORE));
+    }
+    direct->request_count = 0;
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Parts for this process itself
+ * ------------------------------------------------------------------------------------------- */
+
+static void own_release(own_t *own)
+{
+    for (int i = 0; i < 2; ++i) {
+        if (NULL != own->layouts[i]) {
+            OBJ_RELEASE(own->layouts[i]);
+        }
+    }
+}
+
+/** Fill one end of a copy. @return false: the device cannot copy it at once */
+static bool copy_end(const mca_coll_umrddt_part_t *part, opal_iov_cache_layout_t *layout,
+                     opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_copy_end_t *end)
+{
+    const bool contiguous = opal_iov_cache_layout_is_contiguous(layout);
+    const mca_coll_umrddt_piece_t piece = {.layout = layout};
+    const uint64_t user = (uint64_t) (uintptr_t) part->address;
+
+    if (!mca_coll_umrddt_piece_is_whole(user, &piece, memory)) {
+        return false;
+    }
+    opal_umrddt_gpu_sync_default(user + (uint64_t) layout->lb, memory);
+    *end = (opal_umrddt_gpu_copy_end_t){.layout = contiguous ? NULL : layout,
+                                        .address = user + (uint64_t) (contiguous ? layout->lb : 0),
+                                        .kind = OPAL_UMRDDT_GPU_DEVICE};
+    return true;
+}
+
+/** Start to copy a part. @return false: it is not possible */
+static bool start_copy(own_t *own, const mca_coll_umrddt_part_t *from,
+                       const mca_coll_umrddt_part_t *to)
+{
+    opal_umrddt_gpu_copy_end_t source, target;
+    opal_umrddt_gpu_memory_t memory[2];
+    opal_umrddt_gpu_engine_t *engine;
+
+    own->copy = NULL;
+    own->layouts[0] = own->layouts[1] = NULL;
+    if (from->bytes == to->bytes
+        && OPAL_SUCCESS == mca_coll_umrddt_layout(from->type, from->count, &own->layouts[0])
+        && OPAL_SUCCESS == mca_coll_umrddt_layout(to->type, to->count, &own->layouts[1])
+        && copy_end(from, own->layouts[0], &memory[0], &source)
+        && copy_end(to, own->layouts[1], &memory[1], &target)
+        && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory[1], &engine)) {
+        target.reached = target.on_device = true;
+        source.reached = source.on_device =
+            memory[0].device == memory[1].device && memory[0].ctx == memory[1].ctx;
+        if (OPAL_SUCCESS
+            == opal_umrddt_gpu_copy(engine, &source, &target, 0, from->bytes, &own->copy)) {
+            return true;
+        }
+    }
+    own_release(own);
+    return false;
+}
+
+/** Note the result of a copy that has ended. */
+static void own_ended(own_t *own, int one, int *rc)
+{
+    own_release(own);
+    if (OPAL_SUCCESS != one) {
+        mca_coll_umrddt_note(rc, mca_coll_umrddt_fail(one, 0));
+    }
+}
+
+/** Wait for the copies in progress. @param[in] rc the error so far @return rc, or the first error
+ */
+static int wait_own(direct_t *direct, int rc)
+{
+    for (int i = 0; i < direct->own_count; ++i) {
+        own_ended(&direct->own[i], opal_umrddt_gpu_copy_wait(direct->own[i].copy), &rc);
+    }
+    direct->own_count = 0;
+    return rc;
+}
+
+/** A part as a message of this process to itself. */
+static int post_own(direct_t *direct, const mca_coll_umrddt_part_t *from,
+                    const mca_coll_umrddt_part_t *to)
+{
+    int rc = mca_coll_umrddt_post_recv(direct, direct->comm, to, direct->self);
+
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_coll_umrddt_post_send(direct, direct->comm, from, direct->self);
+        if (OMPI_SUCCESS != rc) {
+            (void) ompi_request_cancel(direct->requests[direct->request_count - 1]);
+        }
+    }
+    return rc;
+}
+
+/** Start the parts that this process sends to itself: the n-th send matches the n-th receive. */
+static int start_own(direct_t *direct)
+{
+    int r = 0, rc = OMPI_SUCCESS;
+
+    for (int s = 0; s < direct->send_count; ++s) {
+        mca_coll_umrddt_part_t from, to;
+
+        if (direct->self != direct->sends[s].peer) {
+            continue;
+        }
+        while (r < direct->recv_count && direct->self != direct->recvs[r].peer) {
+            ++r;
+        }
+        if (r == direct->recv_count) {
+            mca_coll_umrddt_note(&rc, MPI_ERR_TOPOLOGY);
+            break;
+        }
+        mca_coll_umrddt_side_part(&direct->send, direct->sends[s].part, &from);
+        mca_coll_umrddt_side_part(&direct->recv, direct->recvs[r].part, &to);
+        ++r;
+        if (from.bytes > to.bytes) {
+            mca_coll_umrddt_note(&rc, MPI_ERR_TRUNCATE);
+        } else if (0 == from.bytes) {
+            continue;
+        } else if (!opal_umrddt_gpu_in_use()) {
+            mca_coll_umrddt_note(&rc, ompi_datatype_sndrcv(from.address, from.count, from.type,
+                                                           to.address, to.count, to.type));
+        } else if (start_copy(&direct->own[direct->own_count], &from, &to)) {
+            ++direct->own_count;
+        } else {
+            mca_coll_umrddt_note(&rc, post_own(direct, &from, &to));
+        }
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * All messages of a collective
+ * ------------------------------------------------------------------------------------------- */
+
+/** Post the messages first to last - 1 of both lists. */
+static int post_group(direct_t *direct, int first, int last)
+{
+    mca_coll_umrddt_part_t part;
+    int rc = OMPI_SUCCESS;
+
+    for (int i = first; i < last && i < direct->recv_count; ++i) {
+        const mca_coll_umrddt_message_t *message = &direct->recvs[i];
+
+        if (direct->self != message->peer) {
+            mca_coll_umrddt_side_part(&direct->recv, message->part, &part);
+            mca_coll_umrddt_note(
+                &rc, mca_coll_umrddt_post_recv(direct, direct->comm, &part, message->peer));
+        }
+    }
+    for (int i = first; i < last && i < direct->send_count; ++i) {
+        const mca_coll_umrddt_message_t *message = &direct->sends[i];
+
+        if (direct->self != message->peer) {
+            mca_coll_umrddt_side_part(&direct->send, message->part, &part);
+            mca_coll_umrddt_note(
+                &rc, mca_coll_umrddt_post_send(direct, direct->comm, &part, message->peer));
+        }
+    }
+    if (0 == first) {
+        /* with the first group, after its messages, which take longer */
+        mca_coll_umrddt_note(&rc, start_own(direct));
+    }
+    return rc;
+}
+
+int mca_coll_umrddt_exchange(direct_t *direct, int group)
+{
+    int rc = OMPI_SUCCESS, first = 0;
+
+    do {
+        const int last = group < direct->room - first ? first + group : direct->room;
+
+        mca_coll_umrddt_note(&rc, post_group(direct, first, last));
+        rc = mca_coll_umrddt_wait_all(direct, rc);
+        first = last;
+    } while (first < direct->send_count || first < direct->recv_count);
+    return wait_own(direct, rc);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Of requests
+ * ------------------------------------------------------------------------------------------- */
+
+/* Lists that no request uses: as many as requests were in progress at once, at most this many. */
+#define UNUSED_CACHED 64
+
+static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
+static direct_t *unused;
+static int unused_count;
+
+direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
+{
+    direct_t *direct;
+
+    opal_mutex_lock(&lock);
+    direct = unused;
+    if (NULL != direct) {
+        unused = direct->next;
+        --unused_count;
+    }
+    opal_mutex_unlock(&lock);
+    if (NULL == direct) {
+        direct = calloc(1, sizeof(*direct));
+    }
+    if (NULL != direct && !mca_coll_umrddt_messages_room(direct, comm)) {
+        free(direct);
+        direct = NULL;
+    }
+    return direct;
+}
+
+void mca_coll_umrddt_messages_put(direct_t *direct)
+{
+    if (NULL == direct) {
+        return;
+    }
+    opal_mutex_lock(&lock);
+    if (UNUSED_CACHED > unused_count) {
+        direct->next = unused;
+        unused = direct;
+        ++unused_count;
+        direct = NULL;
+    }
+    opal_mutex_unlock(&lock);
+    if (NULL != direct) {
+        mca_coll_umrddt_messages_free(direct);
+        free(direct);
+    }
+}
+
+void mca_coll_umrddt_messages_close(void)
+{
+    while (NULL != unused) {
+        direct_t *direct = unused;
+
+        unused = direct->next;
+        mca_coll_umrddt_messages_free(direct);
+        free(direct);
+    }
+    unused_count = 0;
+}
+
+void mca_coll_umrddt_messages_start(direct_t *direct)
+{
+    MCA_COLL_UMRDDT_COUNT(direct);
+    direct->rc = post_group(direct, 0, INT_MAX);
+}
+
+int mca_coll_umrddt_messages_test(direct_t *direct)
+{
+    while (0 < direct->own_count) {
+        mca_coll_umrddt_own_t *own = &direct->own[direct->own_count - 1];
+        int one = opal_umrddt_gpu_copy_test(own->copy);
+
+        if (OPAL_ERR_RESOURCE_BUSY == one) {
+            return OMPI_ERR_RESOURCE_BUSY;
+        }
+        own_ended(own, one, &direct->rc);
+        --direct->own_count;
+    }
+    while (0 < direct->request_count) {
+        ompi_request_t **last = &direct->requests[direct->request_count - 1];
+
+        if (!REQUEST_COMPLETE(*last)) {
+            return OMPI_ERR_RESOURCE_BUSY;
+        }
+        mca_coll_umrddt_note(&direct->rc, ompi_request_wait(last, MPI_STATUS_IGNORE));
+        --direct->request_count;
+    }
+    return direct->rc;
+}

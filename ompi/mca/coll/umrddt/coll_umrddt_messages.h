@@ -1,0 +1,125 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Lists of messages of the PML between the buffers of one collective. coll_umrddt_direct.c fills
+ * them.
+ */
+
+#ifndef MCA_COLL_UMRDDT_MESSAGES_H
+#define MCA_COLL_UMRDDT_MESSAGES_H
+
+#include "coll_umrddt.h"
+
+BEGIN_C_DECLS
+
+/** One message: a part of a side, to or from a rank. */
+typedef struct mca_coll_umrddt_message_t {
+    int peer;
+    int part;
+} mca_coll_umrddt_message_t;
+
+/** A copy of a part to another one of this process. */
+typedef struct mca_coll_umrddt_own_t {
+    opal_umrddt_gpu_copy_t *copy; /**< not complete */
+    opal_iov_cache_layout_t *layouts[2];
+} mca_coll_umrddt_own_t;
+
+/** All 0: unused. A module has one for blocking collectives, and each request has its own. */
+typedef struct mca_coll_umrddt_direct_t {
+    struct mca_coll_umrddt_direct_t *next; /**< of those that no request uses */
+    ompi_communicator_t *comm;
+    mca_coll_umrddt_side_t send;
+    mca_coll_umrddt_side_t recv;
+    mca_coll_umrddt_message_t *sends; /**< in the order in which they match at the receiver */
+    mca_coll_umrddt_message_t *recvs; /**< in the order in which they match */
+    ompi_request_t **requests;
+    mca_coll_umrddt_own_t *own;
+    int send_count;
+    int recv_count;
+    int room;          /**< allocated entries of sends, recvs and own, and half of requests */
+    int request_count; /**< of requests in progress */
+    int own_count;     /**< of copies in progress */
+    int self;          /**< the peer that is this process; -1: none, in an intercommunicator */
+    int tag;           /**< of all messages */
+    int rc;            /**< the first error of a request */
+} mca_coll_umrddt_direct_t;
+
+/** Allocate the lists for any collective on the communicator. @return false: no memory */
+bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm);
+
+/** Free the lists. */
+void mca_coll_umrddt_messages_free(mca_coll_umrddt_direct_t *direct);
+
+/** Empty the lists, which have room for the communicator. */
+void mca_coll_umrddt_messages_begin(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
+                                    const mca_coll_umrddt_side_t *send,
+                                    const mca_coll_umrddt_side_t *recv);
+
+static inline void mca_coll_umrddt_add_send(mca_coll_umrddt_direct_t *direct, int peer, int part)
+{
+    direct->sends[direct->send_count++] = (mca_coll_umrddt_message_t){.peer = peer, .part = part};
+}
+
+static inline void mca_coll_umrddt_add_recv(mca_coll_umrddt_direct_t *direct, int peer, int part)
+{
+    direct->recvs[direct->recv_count++] = (mca_coll_umrddt_message_t){.peer = peer, .part = part};
+}
+
+/** Keep the first error of a call. */
+static inline void mca_coll_umrddt_note(int *rc, int one)
+{
+    *rc = OMPI_SUCCESS == *rc ? one : *rc;
+}
+
+/** Post one message, unless it has no bytes. */
+int mca_coll_umrddt_post_send(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
+                              const mca_coll_umrddt_part_t *part, int peer);
+int mca_coll_umrddt_post_recv(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
+                              const mca_coll_umrddt_part_t *part, int peer);
+
+/**
+ * Wait for all messages in progress, also after an error: the other processes send and receive
+ * theirs.
+ *
+ * @param[in] rc  the error of the call so far
+ *
+ * @return rc, or the first error
+ */
+int mca_coll_umrddt_wait_all(mca_coll_umrddt_direct_t *direct, int rc);
+
+/** Do all messages of the lists. @param[in] group  how many are in progress, in each direction */
+int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int group);
+
+/* ---------------------------------------------------------------------------------------------
+ * Of requests
+ * ------------------------------------------------------------------------------------------- */
+
+/** Get lists with room for the communicator. @return NULL: no memory */
+mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm);
+
+/** Return lists without messages in progress. NULL is allowed. */
+void mca_coll_umrddt_messages_put(mca_coll_umrddt_direct_t *direct);
+
+/** Post all messages of the lists. Errors are returned by mca_coll_umrddt_messages_test. */
+void mca_coll_umrddt_messages_start(mca_coll_umrddt_direct_t *direct);
+
+/**
+ * Test all messages. @return OMPI_ERR_RESOURCE_BUSY: in progress; OMPI_SUCCESS; or the first error,
+ * with no message in progress
+ */
+int mca_coll_umrddt_messages_test(mca_coll_umrddt_direct_t *direct);
+
+/** Free the lists that mca_coll_umrddt_messages_put has kept; no request is in progress. */
+void mca_coll_umrddt_messages_close(void);
+
+END_C_DECLS
+
+#endif /* MCA_COLL_UMRDDT_MESSAGES_H */
