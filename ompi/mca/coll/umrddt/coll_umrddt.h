@@ -228,6 +228,7 @@ typedef struct mca_coll_umrddt_sides_t {
     mca_coll_umrddt_side_t send;
     mca_coll_umrddt_side_t recv;
     bool handled; /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
+    bool gpu;     /**< out: the query found GPU memory, which may be passed through */
     mca_coll_umrddt_reduction_t reduction; /**< set by reductions; else only its op, in blocking
                                               forms */
 } mca_coll_umrddt_sides_t;
@@ -439,14 +440,13 @@ typedef struct mca_coll_umrddt_stage_t mca_coll_umrddt_stage_t;
  * @retval OMPI_SUCCESS, MPI_ERR_NO_MEM, MPI_ERR_OTHER (driver error); an error was reported to the
  *     user
  */
-int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
-                              mca_coll_umrddt_stage_t **stage);
+int mca_coll_umrddt_stage_new(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_stage_t **stage);
 
 /**
  * The two steps of mca_coll_umrddt_stage_new: query the buffers, and create a stage or pass the
  * call through. The first one gets a stage if it needs one for the query.
  */
-int mca_coll_umrddt_stage_look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
+int mca_coll_umrddt_stage_look(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
                                mca_coll_umrddt_stage_t **stage);
 int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
                                const mca_coll_umrddt_look_t seen[2],
@@ -621,6 +621,9 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
             if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                              \
                 return rc;                                                                        \
             }                                                                                     \
+            if (OPAL_UNLIKELY(sides.gpu)) {                                                       \
+                module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                       \
+            }                                                                                     \
             if (0 != all) {                                                                       \
                 return MCA_COLL_UMRDDT_APPLY(name##_direct, module, comm, &sides, all,            \
                                              MCA_COLL_UMRDDT_LIST given);                         \
@@ -632,7 +635,6 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
             return module->saved.coll_##name(MCA_COLL_UMRDDT_LIST given, comm,                    \
                                              module->saved.coll_##name##_module);                 \
         }                                                                                         \
-        module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                               \
         rc = mca_coll_umrddt_stage_in(stage);                                                     \
         if (OMPI_SUCCESS == rc) {                                                                 \
             MCA_COLL_UMRDDT_STAGED                                                                \

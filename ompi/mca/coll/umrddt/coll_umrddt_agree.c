@@ -152,6 +152,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
 
     *stage = NULL;
     *all = 0;
+    sides->gpu = false;
     sides->reduction.work = NULL;
     if (mca_coll_umrddt_looks(module, comm)) {
         rc = mca_coll_umrddt_stage_look(sides, seen, stage);
@@ -162,7 +163,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
             return rc;
         }
     }
-    if (!mca_coll_umrddt_needs_stage(sides, seen)) {
+    if (!sides->gpu) {
         mine |= MCA_COLL_UMRDDT_NO_GPU;
     } else if (NULL != sides->reduction.op && mca_coll_umrddt_agrees(module, comm)) {
         mine |= mca_coll_umrddt_reduce_states(comm, &sides->reduction);

@@ -472,17 +472,20 @@ static __opal_attribute_noinline__ int look_at_pieces(const mca_coll_umrddt_side
 }
 
 /** mca_coll_umrddt_stage_look. Inline, for calls on system memory. */
-static inline int look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
+static inline int look(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
                        mca_coll_umrddt_stage_t **stage)
 {
     const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
+    int rc;
 
     for (int h = 0; h < 2; ++h) {
         seen[h] = 0 < side[h]->parts ? mca_coll_umrddt_side_look(side[h]) : MCA_COLL_UMRDDT_CPU;
     }
-    return OPAL_LIKELY(MCA_COLL_UMRDDT_SEVERAL != seen[0] && MCA_COLL_UMRDDT_SEVERAL != seen[1])
-               ? OMPI_SUCCESS
-               : look_at_pieces(side, seen, stage);
+    rc = OPAL_LIKELY(MCA_COLL_UMRDDT_SEVERAL != seen[0] && MCA_COLL_UMRDDT_SEVERAL != seen[1])
+             ? OMPI_SUCCESS
+             : look_at_pieces(side, seen, stage);
+    sides->gpu = MCA_COLL_UMRDDT_CPU != seen[0] || MCA_COLL_UMRDDT_CPU != seen[1];
+    return rc;
 }
 
 /** Allocate one copy entry for each piece. */
@@ -538,7 +541,7 @@ static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *co
     return OMPI_SUCCESS;
 }
 
-int mca_coll_umrddt_stage_look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
+int mca_coll_umrddt_stage_look(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
                                mca_coll_umrddt_stage_t **stage)
 {
     *stage = NULL;
@@ -584,13 +587,13 @@ int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
     return rc;
 }
 
-int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
-                              mca_coll_umrddt_stage_t **result)
+int mca_coll_umrddt_stage_new(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_stage_t **result)
 {
     mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
     int rc = OMPI_SUCCESS;
 
     *result = NULL;
+    sides->gpu = false;
     if (OPAL_LIKELY(opal_umrddt_gpu_in_use())) {
         rc = look(sides, seen, result);
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
