@@ -81,6 +81,19 @@
 #define UMRDDT_COMM_INDEX(comm) ((comm)->c_contextid)
 #endif
 
+/* Two words that are equal in all processes of a communicator. A later one may have them, too. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_COMM_ID(comm)                                          \
+    {                                                                 \
+        (comm)->c_contextid.cid_base, (comm)->c_contextid.cid_sub.u64 \
+    }
+#else
+#define UMRDDT_COMM_ID(comm)   \
+    {                          \
+        (comm)->c_contextid, 0 \
+    }
+#endif
+
 /* The value of an info key. Returns true and fills value (cut to size) if the key is there. */
 #include "opal/util/info.h"
 #if UMRDDT_OPAL_RELEASE >= 500

@@ -43,7 +43,8 @@ BEGIN_C_DECLS
 
 #define UMRDDT_GATE_CLOSED  1u /**< there are claims, or a thread makes some */
 #define UMRDDT_GATE_GUARDED 2u /**< there are threads, or no action yet: test the gate */
-#define UMRDDT_GATE_INSIDE  4u /**< multiplied by the number of threads inside */
+#define UMRDDT_GATE_KEEPS   4u /**< threads take the lock although there is no claim */
+#define UMRDDT_GATE_INSIDE  8u /**< multiplied by the number of threads inside */
 
 typedef struct umrddt_gate_t {
     uint32_t word;               /**< of the flags and the count above; atomic */
@@ -90,17 +91,32 @@ static inline void umrddt_gate_unguard(umrddt_gate_t *gate)
     }
 }
 
+/** From now on receives are posted under the lock, where umrddt_gate_keeps is true. Earlier ones
+ * are posted once umrddt_gate_is_empty. */
+static inline void umrddt_gate_keep(umrddt_gate_t *gate)
+{
+    (void) __atomic_fetch_or(&gate->word, UMRDDT_GATE_KEEPS, __ATOMIC_ACQ_REL);
+}
+
+static inline bool umrddt_gate_keeps(const umrddt_gate_t *gate)
+{
+    return 0 != (UMRDDT_GATE_KEEPS & __atomic_load_n(&gate->word, __ATOMIC_RELAXED));
+}
+
+/** Bits with which no thread enters. */
+#define UMRDDT_GATE_LOCKS (UMRDDT_GATE_CLOSED | UMRDDT_GATE_KEEPS)
+
 /**
  * Enter the gate if there are no claims. None is made before umrddt_gate_leave. @return false:
- * there are claims, and the caller must take the lock
+ * there are claims (or umrddt_gate_keeps), and the caller must take the lock
  */
 static inline bool umrddt_gate_enter(umrddt_gate_t *gate)
 {
     if (!opal_using_threads()) {
-        return 0 == (UMRDDT_GATE_CLOSED & gate->word);
+        return 0 == (UMRDDT_GATE_LOCKS & gate->word);
     }
     if (OPAL_LIKELY(0
-                    == (UMRDDT_GATE_CLOSED
+                    == (UMRDDT_GATE_LOCKS
                         & __atomic_fetch_add(&gate->word, UMRDDT_GATE_INSIDE, __ATOMIC_ACQUIRE)))) {
         return true;
     }
@@ -134,8 +150,7 @@ static inline void umrddt_gate_shut(umrddt_gate_t *gate)
     (void) __atomic_fetch_or(&gate->word, UMRDDT_GATE_CLOSED, __ATOMIC_ACQ_REL);
 }
 
-/** Only for umrddt_gate_close: returns true if no thread is inside. Threads that find the gate
- * closed count for an instant. */
+/** Returns true if no thread is inside. Threads that find the gate closed count for an instant. */
 static inline bool umrddt_gate_is_empty(umrddt_gate_t *gate)
 {
     return UMRDDT_GATE_INSIDE > __atomic_load_n(&gate->word, __ATOMIC_ACQUIRE);

@@ -7,11 +7,11 @@
  */
 
 /*
- * Our side receives, and the input is the sender: envelopes, NACKs, FINs, chunks and data, correct
- * except where the input corrupts them, in any order. Keys are sent only while they are mapped and
- * the completion of the mapping was seen, and only to an envelope with the right cookie. An
- * envelope with a wrong cookie is a plain message: it gets no reply and is delivered byte by byte.
- * A sender that offers GPU memory gets queries, and its INFO messages contain what the input
+ * Our side receives, and the input is the sender: envelopes, NACKs, hints, FINs, chunks and data,
+ * correct except where the input corrupts them, in any order. Keys are sent only while they are
+ * mapped and the completion of the mapping was seen, and only to an envelope with the right cookie.
+ * An envelope with a wrong cookie is a plain message: it gets no reply and is delivered byte by
+ * byte. A sender that offers GPU memory gets queries, and its INFO messages contain what the input
  * selects: only mapped memory is read, and only the completion flag of a waiting process is set. At
  * the end the sender sends what was requested; then all receives are complete and no resource is
  * held.
@@ -142,8 +142,16 @@ static void sent(int tag, const void *bytes, size_t length)
     uint32_t request_id, pair;
     int kind;
 
-    FUZZ_CHECK(world_tag(tag, &kind, &request_id) && any_right);
-    FUZZ_CHECK(MCA_PML_UMRDDT_TAG_REPLY == kind && sizeof(reply->magic) <= length);
+    FUZZ_CHECK(world_tag(tag, &kind, &request_id));
+    if (MCA_PML_UMRDDT_TAG_NACK == kind) {
+        const mca_pml_umrddt_hint_header_t *hint = bytes;
+
+        FUZZ_CHECK(sizeof(*hint) == length
+                   && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_HINT) == hint->magic
+                   && 0 <= hint->tag);
+        return;
+    }
+    FUZZ_CHECK(any_right && MCA_PML_UMRDDT_TAG_REPLY == kind && sizeof(reply->magic) <= length);
     switch (reply->magic & 0xff) {
     case MCA_PML_UMRDDT_KIND_REPLY:
         FUZZ_CHECK(sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]) == length);
@@ -537,17 +545,28 @@ static void notice(fuzz_bytes_t *input)
 {
     const requested_t *of =
         0 == requested_count ? NULL : &requested[fuzz_below(input, 64) % requested_count];
+    const uint8_t flags = fuzz_byte(input);
+    const bool hint = 0 != (flags & 0x80);
+    size_t size = sizeof(world.notice);
 
     world.notice = (mca_pml_umrddt_nack_header_t){
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK),
         .seq = NULL == of ? next_seq : of->seq,
         .request_id = NULL == of ? 0 : of->request_id,
-        .in_flight = fuzz_byte(input) & 1,
+        .in_flight = flags & 1,
         .written = fuzz_below(input, 8), /* chunks, if it travels in such */
     };
-    fuzz_patch(input, &world.notice, sizeof(world.notice));
-    world.notice_length =
-        0 == fuzz_below(input, 8) ? 1 + fuzz_below(input, 40) : sizeof(world.notice);
+    if (hint) {
+        world.hint =
+            (mca_pml_umrddt_hint_header_t){.magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_HINT),
+                                           .comm = UMRDDT_COMM_ID(&ompi_mpi_comm_world.comm),
+                                           .time = UINT64_MAX,
+                                           .rank = 1,
+                                           .tag = flags & 3};
+        size = sizeof(world.hint);
+    }
+    fuzz_patch(input, &world.notice, size);
+    world.notice_length = 0 == fuzz_below(input, 8) ? 1 + fuzz_below(input, 40) : size;
     any_right = true; /* whoever sends one has met us */
     world_progress(true);
 }

@@ -96,13 +96,16 @@ static void types_make(void)
 
 static void peer_make(void)
 {
+    static opal_proc_t proc; /* rank 1 */
     mca_pml_umrddt_peer_t *peer = calloc(1, sizeof(*peer));
     mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find(MPI_COMM_WORLD);
 
     FUZZ_CHECK(NULL != peer && NULL != comm);
     OBJ_CONSTRUCT(&peer->credit, opal_list_t);
     OBJ_CONSTRUCT(&peer->in_credit, opal_list_item_t);
-    peer->proc = &ompi_proc_local()->super;
+    memcpy(&proc, &ompi_proc_local()->super, sizeof(proc));
+    proc.proc_name.vpid = 1;
+    peer->proc = &proc;
     peer->capable = peer->has_hca = true;
     memset(peer->cookie, 0x22, sizeof(peer->cookie));
     comm->peers = calloc(2, sizeof(*comm->peers));
@@ -329,7 +332,12 @@ static void end(void)
     for (uint32_t i = 0; i < mca_pml_umrddt.request_ids.words; ++i) {
         FUZZ_CHECK(UINT64_MAX == mca_pml_umrddt.request_ids.free[i]);
     }
+    world.notice_length = 0;
     mca_pml_umrddt_unlisten(world.comm);
+    free(world.comm->hints);
+    world.comm->hints = NULL;
+    world.comm->keeps = false;
+    world.comm->gate.word &= ~UMRDDT_GATE_KEEPS;
     mca_pml_umrddt_sets_free(peer);
     mca_pml_umrddt_flats_free(peer);
     mca_pml_umrddt_ipc_free(peer);

@@ -60,9 +60,12 @@ typedef struct world_t {
     bool late;             /**< sends complete on request, not immediately */
     uint32_t refuse_sends; /**< the base PML refuses so many ... */
     uint32_t refuse_recvs;
-    uint32_t controls;                   /**< control messages sent */
-    mca_pml_umrddt_nack_header_t notice; /**< that a probe finds ... */
-    size_t notice_length;                /**< ... if it is not 0 */
+    uint32_t controls; /**< control messages sent */
+    union {
+        mca_pml_umrddt_nack_header_t notice; /**< that a probe finds ... */
+        mca_pml_umrddt_hint_header_t hint;
+    };
+    size_t notice_length; /**< ... if it is not 0 */
 
     /* the HCA */
     uint32_t keysets_now, memories_now, puts_now, fins_now;

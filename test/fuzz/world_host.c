@@ -97,6 +97,8 @@ static int isend(const void *buf, size_t count, ompi_datatype_t *datatype, int d
                  mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
     world_request_t *mine;
+    uint32_t request_id;
+    int kind;
 
     (void) mode;
     FUZZ_CHECK(1 == dst && MPI_COMM_WORLD == comm);
@@ -110,7 +112,9 @@ static int isend(const void *buf, size_t count, ompi_datatype_t *datatype, int d
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     mine->out = true;
-    world.controls += 0 > tag ? 1 : 0;
+    if (world_tag(tag, &kind, &request_id) && MCA_PML_UMRDDT_TAG_NACK != kind) {
+        ++world.controls; /* hints follow plain messages, too */
+    }
     if (&ompi_mpi_byte.dt == datatype) {
         world_target.sent(tag, buf, count);
     }
@@ -176,8 +180,10 @@ static int iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
     (void) tag;
     (void) comm;
     *matched = 0 < world.notice_length;
-    status->MPI_SOURCE = 1;
-    status->_ucount = world.notice_length;
+    if (MPI_STATUS_IGNORE != status) {
+        status->MPI_SOURCE = 1;
+        status->_ucount = world.notice_length;
+    }
     return OMPI_SUCCESS;
 }
 

@@ -14,7 +14,8 @@
  * wildcards, so the order of the messages decides, and one receive is cancelled.
  *
  * In mode "late" all messages of an exchange match at once. With CUDA IPC they take at most
- * LAUNCHES operations of the GPU from the third exchange on, and prepare nothing.
+ * LAUNCHES operations of the GPU from the third exchange on, and prepare nothing. In mode "small"
+ * the messages of one cell are below the minimum size, and use CUDA IPC after their hints arrived.
  */
 
 #include "gpu_memory.h"
@@ -28,7 +29,7 @@
 #define NEIGHBOURS 26
 #define EXCHANGES  8
 #define LAUNCHES   4
-/* Words of a cell: a message of one cell is not below the minimum size of umrddt. */
+/* Words of a cell: a message of one cell is below the default minimum size of umrddt. */
 #define CELL 64
 
 typedef struct cube_t {
@@ -271,6 +272,26 @@ static void check_cost(const pvars_t *before, int number)
     }
 }
 
+/* Exchange until no message is staged on any rank. */
+static void warm(cube_t *cube, int peer)
+{
+    pvars_t before, after;
+    uint64_t read = 0;
+    int i;
+
+    for (i = 0; i < 30 && NEIGHBOURS > read; ++i) {
+        pvars_read(&before);
+        exchange(cube, peer);
+        pvars_read(&after);
+        read = after.value[PVARS_RECVS_IPC] - before.value[PVARS_RECVS_IPC];
+        MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &read, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD));
+    }
+    CHECK(NEIGHBOURS == read);
+    if (mpitest.verbose) {
+        printf("rank %d: %d exchanges before the first without staging\n", mpitest.rank, i - 1);
+    }
+}
+
 static void run(uint64_t *state)
 {
     const int peer = mpitest.rank ^ 1;
@@ -284,6 +305,9 @@ static void run(uint64_t *state)
                              MPI_COMM_WORLD, &cube.requests[i]));
         MPI_OK(MPI_Send_init(cube.memory->addr, 1, cube.out[i], peer, i, MPI_COMM_WORLD,
                              &cube.requests[NEIGHBOURS + i]));
+    }
+    if (mpitest_has("small")) {
+        warm(&cube, peer);
     }
     for (number = 0; number < EXCHANGES; ++number) {
         const uint64_t key = mpitest_random(state);

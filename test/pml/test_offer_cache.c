@@ -7,12 +7,15 @@
  */
 
 /*
- * The offer cache: back-off after declined offers, selections, and entries that collide.
+ * The offer cache: back-off after declined offers, selections, and entries that collide. The tables
+ * of hints about small messages.
  */
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "../common/check.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_hints.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_offers.h"
 
 static opal_umrddt_offers_t offers;
@@ -97,8 +100,62 @@ static void keys(void)
     CHECK(512 > alike);
 }
 
+/* Returns how many of the pairs of some ranks and tags are in a table. */
+static int listed(const opal_umrddt_hint_table_t *table, int ranks, int tags)
+{
+    int count = 0;
+
+    for (int i = 0; i < ranks * tags; ++i) {
+        count += opal_umrddt_hint_is(table, i / tags, i % tags) ? 1 : 0;
+    }
+    return count;
+}
+
+static void hint_tables(void)
+{
+    opal_umrddt_hint_table_t table = {.replaced = 0};
+
+    CHECK(0 == listed(&table, 32, 1024));
+    /* no pair is mistaken for another one, and those of an exchange with neighbours fit */
+    for (int i = 0; i < 26; ++i) {
+        opal_umrddt_hint_set(&table, i, i);
+        opal_umrddt_hint_set(&table, i, i);
+        CHECK(i + 1 == listed(&table, 32, 1024));
+    }
+    opal_umrddt_hint_set(&table, 0, INT_MAX);
+    opal_umrddt_hint_set(&table, INT_MAX, 0);
+    CHECK(opal_umrddt_hint_is(&table, 0, INT_MAX) && opal_umrddt_hint_is(&table, INT_MAX, 0));
+    CHECK(0 == table.replaced);
+    /* a full set has the newest pairs */
+    for (int i = 0; i < 32 * 1024; ++i) {
+        opal_umrddt_hint_set(&table, i / 1024, i % 1024);
+        CHECK(opal_umrddt_hint_is(&table, i / 1024, i % 1024));
+    }
+    CHECK(OPAL_UMRDDT_HINTS == listed(&table, 32, 1024));
+}
+
+static void hints_due(void)
+{
+    opal_umrddt_hints_t *hints = opal_umrddt_hints_new(2);
+    int count = 0;
+
+    CHECK(NULL != hints);
+    /* repeated while messages are staged in spite of the hint, but not for ever */
+    CHECK(opal_umrddt_hint_due(hints, 1, 5));
+    for (int i = 0; i < 100 * OPAL_UMRDDT_HINT_PERIOD; ++i) {
+        count += opal_umrddt_hint_due(hints, 1, 5) ? 1 : 0;
+    }
+    CHECK(OPAL_UMRDDT_HINTS_UNUSED - 1 == count);
+    CHECK(!opal_umrddt_hint_due(hints, 1, 6) && opal_umrddt_hint_due(hints, 0, 6));
+    hints->unused[1] = 0;
+    CHECK(opal_umrddt_hint_due(hints, 1, 6) && !opal_umrddt_hint_due(hints, 1, 6));
+    free(hints);
+}
+
 int main(void)
 {
+    hint_tables();
+    hints_due();
     back_off();
     stored_selections();
     keys();

@@ -87,6 +87,7 @@ typedef struct mca_pml_umrddt_t {
     bool shows;                     /**< print selections (explain, verbose) */
     bool declines;                  /**< the model decides whether a message is handled */
     size_t contiguous_from;         /**< smallest contiguous message that is handled, bytes */
+    size_t waits_from;              /**< below it MPI_Send does not wait for the receiver, bytes */
     mca_pml_umrddt_identity_t self; /**< as published in the modex */
     opal_iov_cache_t *layouts;
     int type_keyval;  /**< attribute whose delete function reports the end of a datatype */

@@ -62,7 +62,9 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "not handle (ob1, ucx, cm, ...). Empty: the PML that Open MPI would " \
       "have selected without umrddt") \
     X(SIZE, min_size, 3, 1024, 0, SIZE_MAX, \
-      "Smallest message, in bytes, that umrddt handles. Values below %u count as %u",\
+      "Smallest message, in bytes, that umrddt handles, except by CUDA IPC. " \
+      "Values below %u count as %u. MPI_Send of fewer bytes from GPU memory " \
+      "does not wait for the receiver",\
       (unsigned) MCA_PML_UMRDDT_ENVELOPE, (unsigned) MCA_PML_UMRDDT_ENVELOPE) \
     X(MEMORY, memory, 2, MCA_PML_UMRDDT_MEMORY_GPU, 0, 0, \
       "Memory whose messages umrddt handles: gpu, host (system memory), " \

@@ -36,7 +36,7 @@
 BEGIN_C_DECLS
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 14
+#define MCA_PML_UMRDDT_WIRE_VERSION 15
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
@@ -47,6 +47,7 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_KIND_CTS_SGL     5
 #define MCA_PML_UMRDDT_KIND_LAYOUT_FRAG 6
 #define MCA_PML_UMRDDT_KIND_INFO        7
+#define MCA_PML_UMRDDT_KIND_HINT        8
 
 /** Kinds of replies, from the receiver to the sender: the headers of kind REPLY. */
 typedef enum mca_pml_umrddt_reply_kind_t {
@@ -173,7 +174,7 @@ static inline bool mca_pml_umrddt_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
 typedef enum mca_pml_umrddt_tag_t {
     MCA_PML_UMRDDT_TAG_REPLY = 0, /**< receiver to sender, with the sender's request id */
     MCA_PML_UMRDDT_TAG_DATA = 1,  /**< sender to receiver, with the sender's request id */
-    MCA_PML_UMRDDT_TAG_NACK = 2,  /**< sender to receiver, request id 0 */
+    MCA_PML_UMRDDT_TAG_NACK = 2,  /**< sender to receiver, request id 0; HINT: back */
     MCA_PML_UMRDDT_TAG_INFO = 3   /**< sender to receiver, with the sender's request id */
 } mca_pml_umrddt_tag_t;
 

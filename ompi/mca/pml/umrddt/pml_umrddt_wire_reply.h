@@ -206,6 +206,17 @@ typedef struct mca_pml_umrddt_nack_header_t {
 } mca_pml_umrddt_nack_header_t;
 _Static_assert(32 == sizeof(mca_pml_umrddt_nack_header_t), "no padding");
 
+/** HINT about small messages, on MPI_COMM_WORLD: a receiver cannot know whether a hint arrives
+ * before the sender frees the communicator. */
+typedef struct mca_pml_umrddt_hint_header_t {
+    uint64_t magic;
+    uint64_t comm[2]; /**< UMRDDT_COMM_ID of the communicator of the messages */
+    uint64_t time;    /**< mca_pml_umrddt_time: distinguishes it from a later one with this id */
+    uint32_t rank;    /**< of the process that sends the hint, in the communicator */
+    int32_t tag;
+} mca_pml_umrddt_hint_header_t;
+_Static_assert(40 == sizeof(mca_pml_umrddt_hint_header_t), "no padding");
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_WIRE_REPLY_H */

@@ -45,6 +45,8 @@ static void comm_construct(mca_pml_umrddt_comm_t *comm)
     comm->peer_count = 0;
     umrddt_gate_init(&comm->gate);
     comm->claim_order = 0;
+    comm->hints = NULL;
+    comm->keeps = false;
 }
 
 static void comm_destruct(mca_pml_umrddt_comm_t *comm)
@@ -54,6 +56,7 @@ static void comm_destruct(mca_pml_umrddt_comm_t *comm)
                                  -(uint64_t) comm->peer_count * sizeof(*comm->peers));
         free(comm->peers);
     }
+    free(comm->hints);
     umrddt_gate_fini(&comm->gate);
 }
 
@@ -169,6 +172,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     comm->comm = ompi_comm;
+    comm->added = mca_pml_umrddt_time();
     comm->bypass = MCA_PML_UMRDDT_SCHEME_BASE == scheme;
     comm->scheme = scheme;
     comm->schemes = ways_of(scheme);

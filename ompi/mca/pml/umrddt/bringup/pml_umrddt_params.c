@@ -151,6 +151,7 @@ static uint64_t nearest(const char *name, uint64_t value, uint64_t least, uint64
 /** Limits that depend on other parameters. */
 static void relate(mca_pml_umrddt_params_t *params)
 {
+    mca_pml_umrddt.waits_from = params->min_size;
     if (MCA_PML_UMRDDT_ENVELOPE > params->min_size) {
         /* a message must not be smaller than its envelope: the base PML receives the envelope into
          * the receive buffer, and the data must overwrite all of it */

@@ -17,7 +17,11 @@
 
 #include "ompi_config.h"
 
+#include <time.h>
+
 #include "opal/class/opal_list.h"
+
+#include "opal/mca/common/umrddt_select/umrddt_select_hints.h"
 
 #include "ompi/communicator/communicator.h"
 
@@ -38,8 +42,11 @@ struct mca_pml_umrddt_comm_t {
     bool listening;   /**< envelopes arrived: poll for NACKs */
     mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled on demand */
     int peer_count;
-    umrddt_gate_t gate;   /**< with the messages claimed by probes, ordered for each source */
-    uint64_t claim_order; /**< of the next claim; atomic */
+    umrddt_gate_t gate;         /**< with the messages claimed by probes, ordered for each source */
+    uint64_t claim_order;       /**< of the next claim; atomic */
+    uint64_t added;             /**< mca_pml_umrddt_time, after all processes agreed on the id */
+    opal_umrddt_hints_t *hints; /**< about small messages; or NULL; atomic */
+    bool keeps;                 /**< all receives without umrddt_gate_keeps are posted; atomic */
 };
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
 
@@ -71,6 +78,24 @@ static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communi
     uint32_t index = UMRDDT_COMM_INDEX(comm);
 
     return OPAL_UNLIKELY(index >= MCA_PML_UMRDDT_COMMS) ? NULL : mca_pml_umrddt_comms[index];
+}
+
+/** Nanoseconds of a clock that all processes of a node have. */
+static inline uint64_t mca_pml_umrddt_time(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+/** Get our record of MPI_COMM_WORLD, for messages that belong to no communicator. NULL: none */
+static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_world(void)
+{
+    mca_pml_umrddt_comm_t *world = mca_pml_umrddt_comm_find(&ompi_mpi_comm_world.comm);
+
+    /* without MPI_Init its index may be that of another one */
+    return NULL != world && &ompi_mpi_comm_world.comm == world->comm ? world : NULL;
 }
 
 /** Returns true if no message with this tag is handled: it is one of Open MPI's internal tags. */

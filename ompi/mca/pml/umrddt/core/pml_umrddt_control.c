@@ -398,11 +398,63 @@ void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm)
 
 void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm)
 {
+    const int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_NACK, 0);
+    mca_pml_umrddt_hint_header_t unused;
+    int matched = 0;
+
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     if (comm->listening) {
         comm->listening = false;
         opal_list_remove_item(&mca_pml_umrddt.listeners, &comm->super);
         listeners_set(mca_pml_umrddt.listener_count - 1);
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    /* late hints: pml/ucx would report them */
+    while (comm == mca_pml_umrddt_world() && NULL != mca_pml_umrddt.gpu
+           && !mca_pml_umrddt.host_keeps
+           && OMPI_SUCCESS
+                  == mca_pml_umrddt.host.pml_iprobe(OMPI_ANY_SOURCE, tag, comm->comm, &matched,
+                                                    MPI_STATUS_IGNORE)
+           && matched
+           && OMPI_SUCCESS
+                  == mca_pml_umrddt.host.pml_recv(&unused, sizeof(unused), &ompi_mpi_byte.dt,
+                                                  OMPI_ANY_SOURCE, tag, comm->comm,
+                                                  MPI_STATUS_IGNORE)) {
+        ;
+    }
+}
+
+bool mca_pml_umrddt_hints(mca_pml_umrddt_comm_t *comm)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (NULL == comm->hints) {
+        __atomic_store_n(&comm->hints, opal_umrddt_hints_new(comm->peer_count), __ATOMIC_RELEASE);
+    }
+    return NULL != comm->hints;
+}
+
+/** A receiver permits envelopes instead of small messages. Ignored if the communicator is gone. */
+static void hinted(mca_pml_umrddt_comm_t *world, int src, const mca_pml_umrddt_hint_header_t *hint)
+{
+    mca_pml_umrddt_peer_t *peer = mca_pml_umrddt_peer(world, src);
+
+    /* with the lock, no communicator is freed */
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    for (uint32_t i = 0; NULL != peer && i < mca_pml_umrddt.comm_end; ++i) {
+        mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comms[i];
+
+        if (NULL != comm) {
+            const uint64_t id[2] = UMRDDT_COMM_ID(comm->comm);
+
+            if (id[0] == hint->comm[0] && id[1] == hint->comm[1] && comm->added < hint->time
+                && NULL != comm->peers && hint->rank < (uint32_t) comm->peer_count
+                && peer == comm->peers[hint->rank] && mca_pml_umrddt_hints(comm)) {
+                __atomic_store_n(
+                    &peer->states[mca_pml_umrddt_scheme_of(MCA_PML_UMRDDT_BITS_COPY)].fails, 0,
+                    __ATOMIC_RELAXED);
+                opal_umrddt_hint_set(&comm->hints->got, (int) hint->rank, hint->tag);
+            }
+        }
     }
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
@@ -412,15 +464,23 @@ static bool notice_received(void *owner)
     control_t *control = owner;
     const mca_pml_umrddt_nack_header_t *fail =
         (const mca_pml_umrddt_nack_header_t *) control->bytes;
+    const mca_pml_umrddt_hint_header_t *hint =
+        (const mca_pml_umrddt_hint_header_t *) control->bytes;
+    size_t length;
 
     if (!REQUEST_COMPLETE(control->request)) {
         return false;
     }
-    if (MPI_SUCCESS == control->request->req_status.MPI_ERROR
-        && sizeof(*fail) == control->request->req_status._ucount
-        && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK) == fail->magic
+    length = MPI_SUCCESS == control->request->req_status.MPI_ERROR
+                 ? control->request->req_status._ucount
+                 : 0;
+    if (sizeof(*fail) == length && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK) == fail->magic
         && MCA_PML_UMRDDT_MAX_REQUEST_IDS > fail->request_id) {
         nacked(control->comm, control->peer, fail);
+    } else if (sizeof(*hint) == length
+               && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_HINT) == hint->magic
+               && control->comm == mca_pml_umrddt_world()) {
+        hinted(control->comm, control->peer, hint);
     } else {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
     }
@@ -455,16 +515,17 @@ void mca_pml_umrddt_notice_look(void)
     if (OMPI_SUCCESS
             == mca_pml_umrddt.host.pml_iprobe(OMPI_ANY_SOURCE, tag, ompi_comm, &matched, &status)
         && matched
-        && NULL != (control = control_new(sizeof(mca_pml_umrddt_nack_header_t), false))) {
+        && NULL != (control = control_new(sizeof(mca_pml_umrddt_hint_header_t), false))) {
         control->comm = comm;
         control->peer = status.MPI_SOURCE;
         if (OMPI_SUCCESS
-            == mca_pml_umrddt.host.pml_irecv(control->bytes, sizeof(mca_pml_umrddt_nack_header_t),
+            == mca_pml_umrddt.host.pml_irecv(control->bytes, sizeof(mca_pml_umrddt_hint_header_t),
                                              &ompi_mpi_byte.dt, status.MPI_SOURCE, tag, ompi_comm,
                                              &control->request)) {
             OBJ_RETAIN(ompi_comm);
             mca_pml_umrddt_active(1);
             mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &control->wait, notice_received, control);
+            mca_pml_umrddt_notice_soon(); /* there may be others */
         } else {
             control->request = NULL;
             control_free(control);

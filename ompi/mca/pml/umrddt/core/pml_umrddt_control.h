@@ -78,6 +78,9 @@ bool mca_pml_umrddt_given_up(int rc, time_t *since);
 /** A critical control message cannot be sent: print an error and abort the job. */
 void mca_pml_umrddt_control_fatal(mca_pml_umrddt_comm_t *comm, int peer, int rc);
 
+/** Create comm->hints unless they exist. @return false: no memory */
+bool mca_pml_umrddt_hints(mca_pml_umrddt_comm_t *comm);
+
 /** Start or stop polling for NACKs on this communicator. */
 void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm);
 void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm);

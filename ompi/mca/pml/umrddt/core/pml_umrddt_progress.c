@@ -104,9 +104,6 @@ void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
  * Progress
  * ------------------------------------------------------------------------------------------- */
 
-/** Calls of progress between two checks for NACKs. They are rare, and each check is a probe. */
-#define LISTEN_PERIOD 1024
-
 static int run_events(void)
 {
     mca_pml_umrddt_event_t *event, *last;
@@ -236,11 +233,11 @@ int mca_pml_umrddt_progress(void)
     if (0 == __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED)
         && !mca_pml_umrddt_has_events()) {
         /* nothing is in progress, but a sender may have sent a NACK for its last write */
-        if (OPAL_LIKELY(0 != tick() % LISTEN_PERIOD)
+        if (OPAL_LIKELY(0 != tick() % MCA_PML_UMRDDT_NOTICE_PERIOD)
             || 0 == __atomic_load_n(&mca_pml_umrddt.listener_count, __ATOMIC_RELAXED)) {
             return 0;
         }
-        __atomic_store_n(&mca_pml_umrddt.ticks, LISTEN_PERIOD - 1, __ATOMIC_RELAXED);
+        mca_pml_umrddt_notice_soon();
     }
     if (!mca_pml_umrddt_progress_enter()) {
         return 0;
@@ -255,7 +252,7 @@ int mca_pml_umrddt_progress(void)
     if (0 != mca_pml_umrddt.waits) {
         done += run_waits();
     }
-    if (0 == tick() % LISTEN_PERIOD) {
+    if (0 == tick() % MCA_PML_UMRDDT_NOTICE_PERIOD) {
         mca_pml_umrddt_notice_look();
     }
     opal_umrddt_gpu_flush();

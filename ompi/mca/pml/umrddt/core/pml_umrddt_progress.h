@@ -73,6 +73,15 @@ static inline bool mca_pml_umrddt_has_events(void)
     return NULL != __atomic_load_n(&mca_pml_umrddt.events, __ATOMIC_RELAXED);
 }
 
+/** Calls of progress between two looks for NACKs and hints. They are rare, and each is a probe. */
+#define MCA_PML_UMRDDT_NOTICE_PERIOD 1024
+
+/** The next call of progress looks for NACKs and hints. Any thread. */
+static inline void mca_pml_umrddt_notice_soon(void)
+{
+    __atomic_store_n(&mca_pml_umrddt.ticks, MCA_PML_UMRDDT_NOTICE_PERIOD - 1, __ATOMIC_RELAXED);
+}
+
 /** Change the number of active messages. Progress does nothing while it is 0. */
 void mca_pml_umrddt_active(int change);
 

@@ -71,6 +71,7 @@ struct mca_pml_umrddt_recv_t {
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
     bool bounced; /**< received into the staging buffer, or into rts (pml_umrddt_requests.h) */
+    bool kept;    /**< posted while the communicator keeps bytes; if not bounced, they are in rts */
     opal_umrddt_gpu_stage_t stage;
 
     mca_pml_umrddt_rts_t rts;

@@ -31,6 +31,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 /** Retry function of a wait: the copy to the user's buffer is in progress. */
 static bool unstaged(void *owner)
@@ -82,6 +83,38 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     }
 }
 
+/** A small message was staged into GPU memory: pml_umrddt_recv_post.c has the rule of hints. */
+static void hint(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_comm_t *comm = recv->comm, *world = mca_pml_umrddt_world();
+    const int src = recv->status.MPI_SOURCE;
+    mca_pml_umrddt_hint_header_t notice = {.magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_HINT),
+                                           .comm = UMRDDT_COMM_ID(comm->comm),
+                                           .rank = (uint32_t) ompi_comm_rank(comm->comm),
+                                           .tag = recv->status.MPI_TAG};
+    const mca_pml_umrddt_peer_t *peer;
+
+    if (0 > notice.tag || comm->bypass || 0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes)
+        || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+        || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous
+        || (mca_pml_umrddt.host_keeps && OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(comm->comm))
+        || NULL == (peer = mca_pml_umrddt_peer(comm, src)) || !mca_pml_umrddt_copy_reaches(peer)
+        || NULL == world
+        || peer != mca_pml_umrddt_peer(world, (int) mca_pml_umrddt_peer_rank(peer))) {
+        return;
+    }
+    if (!comm->keeps) {
+        umrddt_gate_keep(&comm->gate);
+        __atomic_store_n(&comm->keeps, umrddt_gate_is_empty(&comm->gate), __ATOMIC_RELAXED);
+    } else if (recv->kept && mca_pml_umrddt_hints(comm)
+               && opal_umrddt_hint_due(comm->hints, src, notice.tag)) {
+        notice.time = mca_pml_umrddt_time();
+        (void) mca_pml_umrddt_control(world, (int) mca_pml_umrddt_peer_rank(peer),
+                                      mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_NACK, 0), &notice,
+                                      sizeof(notice), false);
+    }
+}
+
 void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv)
 {
     unsigned char *bytes = mca_pml_umrddt_recv_bounce(recv);
@@ -98,6 +131,10 @@ void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv)
         if (MPI_SUCCESS == recv->status.MPI_ERROR) {
             recv->status.MPI_ERROR = MPI_ERR_TRUNCATE;
         }
+    }
+    if (length < mca_pml_umrddt.params.min_size && 0 < length && NULL != recv->stage.bytes
+        && opal_umrddt_gpu_on_device(&recv->where)) {
+        hint(recv);
     }
     mca_pml_umrddt_recv_unstage(
         recv, bytes, NULL == recv->stage.bytes ? OPAL_UMRDDT_GPU_HOST : recv->stage.kind, length);

@@ -161,7 +161,7 @@ static inline bool rts_valid(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
-    return MCA_PML_UMRDDT_MAX_REQUEST_IDS > rts->request_id && sizeof(*rts) <= rts->length
+    return MCA_PML_UMRDDT_MAX_REQUEST_IDS > rts->request_id && 0 != rts->length
            && rts->chunk <= rts->length && MCA_PML_UMRDDT_MAX_SLOTS >= rts->slots
            && MCA_PML_UMRDDT_MAX_SLOTS >= rts->flats && 0 != rts->write_pieces
            && mca_pml_umrddt_rts_bits_valid(rts)
@@ -199,9 +199,12 @@ static void matched_event(void *owner)
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_INTERN, 0);
         return;
     }
-    if (OPAL_UNLIKELY(sizeof(*rts) > capacity)) {
+    if (OPAL_UNLIKELY(sizeof(*rts) > capacity) && capacity < rts->length) {
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_small);
         return;
+    }
+    if (OPAL_UNLIKELY(rts->length < mca_pml_umrddt.params.min_size) && NULL != recv->comm->hints) {
+        recv->comm->hints->unused[recv->status.MPI_SOURCE] = 0;
     }
     candidates(recv);
     next(recv);

@@ -62,7 +62,7 @@ mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
         recv->comm = comm;
         recv->host = NULL;
         recv->posted = false;
-        recv->bounced = false;
+        recv->bounced = recv->kept = false;
     }
     return recv;
 }

@@ -37,6 +37,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 /* ---------------------------------------------------------------------------------------------
  * Start: the envelope
@@ -117,6 +118,16 @@ static bool deferred(mca_pml_umrddt_send_t *send)
     return true;
 }
 
+/** Returns true if this start of a persistent request, staged at first, is handled. */
+static bool starts_small(const mca_pml_umrddt_send_t *send)
+{
+    return send->super.req_persistent && NULL != send->peer
+           && MCA_PML_BASE_SEND_BUFFERED != send->mode
+           && send->layout->size < mca_pml_umrddt.params.min_size
+           && mca_pml_umrddt_small_wanted(send->comm, send->peer, &send->where, send->dst,
+                                          send->tag);
+}
+
 /** A message could not be offered: pass this start of a persistent request through. */
 static int not_offered(mca_pml_umrddt_send_t *send, int rc)
 {
@@ -170,7 +181,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         (void) mca_pml_umrddt_memory_of(send->comm, send->buf, send->count, send->datatype,
                                         MCA_PML_UMRDDT_SENDER, &send->where);
     }
-    if (send->plain || (send->super.req_persistent && deferred(send))) {
+    if (send->plain ? !starts_small(send) : send->super.req_persistent && deferred(send)) {
         return mca_pml_umrddt_send_start_plain(send);
     }
 

@@ -100,7 +100,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                                  ompi_communicator_t *comm, bool plain,
                                  opal_umrddt_gpu_where_t *where);
 
-/** As pml_irecv, for a buffer that needs a staging buffer. */
+/** As pml_irecv, for a buffer that needs a staging buffer. @param[in] where  NULL: it needs none */
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                                ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request);

@@ -156,6 +156,26 @@ bool mca_pml_umrddt_read_envelope(const void *bounce, const void *buf, size_t co
     return mca_pml_umrddt_is_envelope(rts);
 }
 
+/** Read as many bytes as an envelope has. A buffer in system memory that has kept its bytes gets
+ * back what an envelope overwrites of them. */
+static bool has_envelope(mca_pml_umrddt_recv_t *recv)
+{
+    const void *bounce = recv->bounced ? mca_pml_umrddt_recv_bounce(recv) : NULL;
+    mca_pml_umrddt_rts_t kept;
+
+    if (NULL != bounce || OPAL_LIKELY(!recv->kept)) {
+        return mca_pml_umrddt_read_envelope(bounce, recv->buf, recv->count, recv->datatype,
+                                            &recv->rts);
+    }
+    kept = recv->rts;
+    if (!mca_pml_umrddt_read_envelope(NULL, recv->buf, recv->count, recv->datatype, &recv->rts)) {
+        return false;
+    }
+    opal_umrddt_gpu_stream_unpack(recv->buf, recv->count, &recv->datatype->super, &kept,
+                                  sizeof(kept));
+    return true;
+}
+
 /** Returns true if a request of the base PML received as many bytes as an envelope has. */
 static inline bool has_envelope_size(const ompi_status_public_t *status)
 {
@@ -169,9 +189,7 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
     mca_pml_umrddt_recv_t *recv = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
 
     __atomic_store_n(&recv->posted, false, __ATOMIC_RELAXED);
-    if (has_envelope_size(&request->req_status)
-        && mca_pml_umrddt_read_envelope(recv->bounced ? mca_pml_umrddt_recv_bounce(recv) : NULL,
-                                        recv->buf, recv->count, recv->datatype, &recv->rts)) {
+    if (has_envelope_size(&request->req_status) && has_envelope(recv)) {
         recv->status = request->req_status;
         mca_pml_umrddt_recv_matched(recv);
         return 1;
@@ -311,7 +329,7 @@ int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype
     return rc;
 }
 
-/** Start a persistent receive while there are claims. */
+/** Start a receive while there are claims, or the communicator keeps bytes. */
 static int start_claims(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may complete and be freed meanwhile */
@@ -320,6 +338,14 @@ static int start_claims(mca_pml_umrddt_recv_t *recv)
 
     OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = mca_pml_umrddt_claim_take(comm, recv->src, recv->tag);
+    if (NULL == claim) {
+        recv->kept =
+            umrddt_gate_keeps(&comm->gate)
+            && (recv->bounced ? __atomic_load_n(&comm->keeps, __ATOMIC_RELAXED)
+                              : sizeof(recv->rts)
+                                    == mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype,
+                                                           &recv->rts, sizeof(recv->rts)));
+    }
     rc = NULL == claim ? host_start(recv) : mca_pml_umrddt_claim_into(claim, recv);
     umrddt_gate_open(&comm->gate);
     OPAL_THREAD_UNLOCK(&comm->gate.lock);

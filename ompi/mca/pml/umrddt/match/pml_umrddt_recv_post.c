@@ -12,6 +12,16 @@
  * Receives as MPI calls them. pml_umrddt_recv_watch.c explains how they are posted and watched.
  */
 
+/*
+ * An envelope that replaces a shorter message would overwrite more bytes of a receive in system
+ * memory than MPI permits. So small messages are staged until the receiver sends a hint:
+ *
+ * - The first one in GPU memory makes the communicator keep bytes: later receives in system memory
+ *   save what an envelope would overwrite, and restore it if one arrives.
+ * - A later one that matches a receive of this state causes the hint for its sender and tag. By the
+ *   order of MPI no older receive can match their next messages.
+ */
+
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
@@ -32,6 +42,9 @@ static __opal_attribute_noinline__ int irecv_claims(void *buf, size_t count,
     mca_pml_umrddt_claim_t *claim;
     int rc;
 
+    if (umrddt_gate_keeps(&comm->gate) && !mca_pml_umrddt_is_small(count, datatype)) {
+        return mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, ompi_comm, NULL, request);
+    }
     OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = mca_pml_umrddt_claim_take(comm, src, tag);
     if (NULL == claim) {

@@ -284,7 +284,7 @@ static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind
         }
         return 0;
     }
-    recv->bounced = false;
+    recv->bounced = recv->kept = false;
     if (BARE == kind) {
         recv->buf = base->req_addr;
         recv->count = base->req_count;

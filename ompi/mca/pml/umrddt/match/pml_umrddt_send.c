@@ -28,6 +28,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 /** Memory kind of a message's buffer. */
 typedef struct looked_t {
@@ -49,6 +50,8 @@ typedef struct call_t {
     mca_pml_umrddt_peer_t *peer; /**< set if the message is handled */
     bool probes_memory;          /**< it is a probe message for the receive-memory hint */
     bool persistent;             /**< each start is a separate message */
+    bool blocking;               /**< the call waits for the message */
+    bool small;                  /**< smaller than min_size, in GPU memory */
     bool declinable;             /**< the receiver may decline it */
     uint64_t offer;              /**< its key in the offer cache, or 0 */
     looked_t looked;
@@ -70,6 +73,8 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
     call->peer = NULL;
     call->probes_memory = false;
     call->persistent = false;
+    call->blocking = false;
+    call->small = false;
     call->declinable = false;
     call->offer = 0;
     call->looked.done = false;
@@ -102,9 +107,32 @@ static bool base_given(const call_t *call)
                                         call->datatype, call->dst, call->tag);
 }
 
-/** As is_plain, after the buffer was queried: contiguous GPU memory may be handled too. */
-static bool is_plain_here(const call_t *call)
+/** Returns true if a message smaller than min_size in GPU memory is handled. Programs rely on
+ * blocking standard sends that do not wait. Persistent ones check the rest at a start. */
+static __opal_attribute_noinline__ bool takes_small(call_t *call)
 {
+    if (mca_pml_umrddt_is_internal(call->tag) || MCA_PML_BASE_SEND_BUFFERED == call->mode
+        || (call->blocking && MCA_PML_BASE_SEND_STANDARD == call->mode
+            && call->datatype->super.size * call->count < mca_pml_umrddt.waits_from)
+        || ((!mca_pml_umrddt.takes_contiguous || 0 < mca_pml_umrddt.params.contiguous_min)
+            && mca_pml_umrddt_is_contiguous(call->datatype, call->count))
+        || NULL == (call->peer = mca_pml_umrddt_peer(call->data, call->dst))) {
+        return false;
+    }
+    call->small = mca_pml_umrddt_small_wanted(call->data, call->peer, &call->looked.where,
+                                              call->dst, call->tag)
+                  && !call->persistent;
+    return call->small;
+}
+
+/** As is_plain, after the buffer was queried: contiguous and small GPU memory may be handled too.
+ */
+static bool is_plain_here(call_t *call)
+{
+    if (OPAL_UNLIKELY(call->datatype->super.size * call->count < mca_pml_umrddt.params.min_size)
+        && MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory && takes_small(call)) {
+        return false;
+    }
     if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory
         && mca_pml_umrddt_is_contiguous(call->datatype, call->count)
         && call->datatype->super.size * call->count >= mca_pml_umrddt.contiguous_from
@@ -285,7 +313,7 @@ static inline bool classify(call_t *call)
         MCA_PML_UMRDDT_COUNT(passed_memory);
         return false;
     }
-    if (OPAL_UNLIKELY(mca_pml_umrddt.declines) && !call->peer->self
+    if (OPAL_UNLIKELY(mca_pml_umrddt.declines) && !call->peer->self && !call->small
         && (is_declined(call)
             || (mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where,
                                              call->probes_memory, call->count, call->datatype)
@@ -576,6 +604,7 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
     int rc;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    call.blocking = true;
     carrier = begin(&call, &send);
     if (CARRIER_BASE == carrier) {
         return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);

@@ -109,10 +109,6 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
  * The sender (pml_umrddt_ipc_scheme.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Failures in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to a peer
- * after as many. */
-#define MCA_PML_UMRDDT_IPC_MISSES 4
-
 /** Returns true if the scheme can carry messages from this memory and has not failed with the
  * peer. Any thread. */
 static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
@@ -120,9 +116,7 @@ static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
                                              const opal_umrddt_gpu_where_t *where)
 {
     return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_copy_reaches(peer)
-           && mca_pml_umrddt_copy_takes(peer, where)
-           && MCA_PML_UMRDDT_IPC_MISSES > __atomic_load_n(
-                  &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails, __ATOMIC_RELAXED);
+           && mca_pml_umrddt_copy_takes(peer, where) && mca_pml_umrddt_copy_works(peer);
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -56,9 +56,9 @@ static void result(mca_pml_umrddt_peer_t *peer, bool well)
     uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
     uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
 
-    if (well ? 0 < missed : MCA_PML_UMRDDT_IPC_MISSES > missed) {
+    if (well ? 0 < missed : MCA_PML_UMRDDT_COPY_MISSES > missed) {
         __atomic_store_n(fails, well ? 0 : missed + 1, __ATOMIC_RELAXED);
-        if (!well && MCA_PML_UMRDDT_IPC_MISSES == missed + 1) {
+        if (!well && MCA_PML_UMRDDT_COPY_MISSES == missed + 1) {
             MCA_PML_UMRDDT_VERBOSE(SELECTION,
                                    "rank %u: CUDA IPC failed %u times in a row; not offered",
                                    mca_pml_umrddt_peer_rank(peer), missed + 1);

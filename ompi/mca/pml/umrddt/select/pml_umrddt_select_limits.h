@@ -19,7 +19,9 @@
 #include "opal/mca/common/umrddt_select/umrddt_select.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 
 BEGIN_C_DECLS
 
@@ -39,6 +41,48 @@ static inline bool mca_pml_umrddt_copy_takes(const mca_pml_umrddt_peer_t *peer,
            && ((OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && where->memory.legacy_ipc
                 && 0 != where->memory.buffer_id)
                || (peer->self && opal_umrddt_gpu_on_gpu(where)));
+}
+
+/** Failures in a row after which a sender uses the HCA, and a receiver sends no INFO_REQ. */
+#define MCA_PML_UMRDDT_COPY_MISSES 4
+
+/** Returns true if the copying scheme has not failed with the peer. */
+static inline bool mca_pml_umrddt_copy_works(const mca_pml_umrddt_peer_t *peer)
+{
+    const int scheme = mca_pml_umrddt_scheme_of(MCA_PML_UMRDDT_BITS_COPY);
+
+    return MCA_PML_UMRDDT_COPY_MISSES
+           > __atomic_load_n(&peer->states[scheme].fails, __ATOMIC_RELAXED);
+}
+
+/** Returns true if an envelope may replace a message of less than min_size bytes in GPU memory:
+ * by a hint of its receiver, or in a collective, whose receives are as long as their messages.
+ * Otherwise the message is staged, and hints are expected. */
+static inline bool mca_pml_umrddt_small_wanted(mca_pml_umrddt_comm_t *comm,
+                                               const mca_pml_umrddt_peer_t *peer,
+                                               const opal_umrddt_gpu_where_t *where, int dst,
+                                               int tag)
+{
+    mca_pml_umrddt_comm_t *world = mca_pml_umrddt_world();
+    const opal_umrddt_hints_t *hints;
+
+    if (0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes) || !mca_pml_umrddt_copy_reaches(peer)
+        || !mca_pml_umrddt_copy_takes(peer, where) || !mca_pml_umrddt_copy_works(peer)) {
+        return false;
+    }
+    if (UMRDDT_COLLECTIVES_TAG == tag) {
+        return true;
+    }
+    if (NULL == world) {
+        return false;
+    }
+    mca_pml_umrddt_listen(world);
+    hints = __atomic_load_n(&comm->hints, __ATOMIC_ACQUIRE);
+    if (NULL != hints && opal_umrddt_hint_is(&hints->got, dst, tag)) {
+        return true;
+    }
+    mca_pml_umrddt_notice_soon();
+    return false;
 }
 
 /**
