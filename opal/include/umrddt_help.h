@@ -44,6 +44,9 @@ static inline bool umrddt_help_is_first(void)
 {
     const char *rank = getenv("PMIX_RANK");
 
+    if (NULL == rank) {
+        rank = getenv("PMI_RANK"); /* srun --mpi=pmi2 */
+    }
     return NULL == rank || 0 == strcmp(rank, "0");
 }
 
