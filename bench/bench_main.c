@@ -14,7 +14,11 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -72,6 +76,40 @@ static void list_layouts(const bench_options_t *options)
         bench_chosen_create(&options->layouts.all[i], &layout);
         bench_output_list(options->layouts.all[i].name, &layout);
         bench_layout_destroy(&layout);
+    }
+}
+
+/* --list. Sizes are those of MPI datatypes, and MPI_Init ends a process in which it fails. So a
+ * child lists them, except in a job of mpirun; without MPI there are the names only. */
+static void list_with_mpi(bench_options_t *options)
+{
+    int rank;
+
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (0 == rank) {
+        narrow_choice(options);
+        list_layouts(options);
+    }
+    MPI_Finalize();
+}
+
+static void list_or_name_layouts(bench_options_t *options)
+{
+    int status = -1;
+    pid_t child;
+
+    fflush(NULL);
+    child = NULL == getenv("PMIX_RANK") ? fork() : 0;
+    if (0 == child) {
+        list_with_mpi(options);
+        exit(0);
+    }
+    if (0 > child || child != waitpid(child, &status, 0) || 0 != status) {
+        fprintf(stderr, "umrddt_bench: MPI does not start here, so the list has no sizes\n");
+        for (size_t i = 0; i < options->layouts.count; ++i) {
+            printf("%s\n", options->layouts.all[i].name);
+        }
     }
 }
 
@@ -424,8 +462,10 @@ static int run(bench_options_t *options, int rank)
 int main(int argc, char **argv)
 {
     char error[ERROR_ROOM] = "";
+    const char *job_rank = getenv("OMPI_COMM_WORLD_RANK");
     bench_options_t options;
     int rank, status = 0;
+    bool is_first;
 
     if (1 < argc && 0 == strcmp(argv[1], BENCH_DEFER_JOB)) {
         return bench_defer_job_main(argc, argv);
@@ -439,27 +479,28 @@ int main(int argc, char **argv)
     if (bench_defer_wanted(argc, argv)) {
         return bench_defer_main(argc, argv);
     }
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    /* Errors of the command line and help need no MPI; one process prints them. */
+    is_first = NULL == job_rank || 0 == atoi(job_rank);
     if (!bench_options_parse(argc, argv, &options, error, sizeof(error))) {
-        if (0 == rank) {
+        if (is_first) {
             fprintf(stderr, "umrddt_bench: %s\n", error);
             bench_options_usage(stderr);
         }
         status = EXIT_USAGE;
-    } else if (options.help || options.version || options.list) {
-        if (0 == rank && options.help) {
+    } else if (options.help || options.version) {
+        if (is_first && options.help) {
             bench_options_help(stdout);
-        } else if (0 == rank && options.version) {
+        } else if (is_first) {
             printf("umrddt_bench %s\n", UMRDDT_VERSION);
-        } else if (0 == rank) {
-            narrow_choice(&options);
-            list_layouts(&options);
         }
+    } else if (options.list) {
+        list_or_name_layouts(&options);
     } else {
+        MPI_Init(&argc, &argv);
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         status = run(&options, rank);
+        MPI_Finalize();
     }
     bench_options_destroy(&options);
-    MPI_Finalize();
     return status;
 }

@@ -11,19 +11,15 @@ dnl   UMRDDT_COMPONENT_SH     what to export so that Open MPI looks in $umrddt_c
 AC_DEFUN([UMRDDT_DIRS], [
     AC_ARG_WITH([componentdir],
         [AS_HELP_STRING([--with-componentdir=DIR],
-            [where make install puts the components (default: this Open MPI's component directory if
-             it can be written to, else ~/.openmpi/components)])])
+            [where make install puts the components; "ompi": this Open MPI's own component directory
+             (default: LIBDIR/openmpi-components)])])
     AC_MSG_CHECKING([where the components will go])
     AS_CASE(["$with_componentdir"],
         [no], [AC_MSG_ERROR([--without-componentdir: the components must go somewhere.])],
-        [yes|''],
-            [AS_IF([test -d "$OMPI_PKGLIBDIR" && test -w "$OMPI_PKGLIBDIR"],
-                   [componentdir="$OMPI_PKGLIBDIR"],
-                   [test -n "$HOME"],
-                   [componentdir="$HOME/.openmpi/components"],
-                   [AC_MSG_ERROR([$OMPI_PKGLIBDIR cannot be written to and HOME is not set: name a directory with --with-componentdir=DIR.])])],
+        [yes|''], [componentdir='${libdir}/openmpi-components'],
+        [ompi], [componentdir="$OMPI_PKGLIBDIR"],
         [/*|'$'*], [componentdir="$with_componentdir"],
-        [AC_MSG_ERROR([--with-componentdir=$with_componentdir: give a full path.])])
+        [AC_MSG_ERROR([--with-componentdir=$with_componentdir: give a full path, or "ompi".])])
     AC_MSG_RESULT([$componentdir])
     AC_SUBST([componentdir])
     helpdir='${datadir}/umrddt'

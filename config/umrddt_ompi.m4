@@ -75,6 +75,7 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     AS_CASE(["$with_devel_headers"],
         [yes|no|''], [],
         [umrddt_incdir="$with_devel_headers"])
+    UMRDDT_OMPI_SOURCE
     AC_MSG_CHECKING([for the devel headers of Open MPI])
     umrddt_missing=
     for umrddt_header in openmpi/opal_config.h openmpi/opal/mca/btl/btl.h \
@@ -85,13 +86,14 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     done
     AS_IF([test -n "$umrddt_missing"],
           [AC_MSG_RESULT([no])
-           AC_MSG_ERROR([$umrddt_incdir lacks$umrddt_missing: install the devel headers (Debian and Ubuntu: apt-get install libopenmpi-dev; a build of your own: configure Open MPI with --with-devel-headers), or name the directory of the headers with --with-devel-headers=DIR.])])
+           AC_MSG_ERROR([$umrddt_incdir lacks$umrddt_missing: install the devel headers (Debian and Ubuntu: apt-get install libopenmpi-dev; a build of your own: configure Open MPI with --with-devel-headers), or name the directory of the headers with --with-devel-headers=DIR, or let configure make them: download the tarball of Open MPI $OMPI_RELEASE (https://www.open-mpi.org/software), and add --with-ompi-source=TARBALL.])])
     AC_MSG_RESULT([$umrddt_incdir/openmpi])
 
     dnl As system headers: the warnings in them are not ours.
     umrddt_i=-I
     AS_IF([test "x$GCC" = xyes], [umrddt_i="-isystem "])
     OMPI_CPPFLAGS="$umrddt_i$umrddt_incdir $umrddt_i$umrddt_incdir/openmpi"
+    UMRDDT_OMPI_INCLUDES
     dnl Debian's package of 5.0 lacks headers that its own opal_config.h names.
     umrddt_standin=
     AS_IF([test "$OMPI_SERIES" = 5.0 &&

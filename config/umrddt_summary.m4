@@ -12,6 +12,11 @@ AC_DEFUN([UMRDDT_SUMMARY], [
            umrddt_sim="off: it needs libibverbs and libmlx5"])
     umrddt_prefix="$prefix"
     AS_IF([test "x$umrddt_prefix" = xNONE], [umrddt_prefix="$ac_default_prefix"])
+    dnl componentdir may name other variables of make.
+    umrddt_components=`prefix="$umrddt_prefix"
+        test "x$exec_prefix" = xNONE && exec_prefix="$prefix"
+        for umrddt_pass in 1 2 3; do eval "componentdir=\\"$componentdir\\""; done
+        echo "$componentdir"`
     cat <<_UMRDDT_EOF
 
 umrddt $PACKAGE_VERSION
@@ -29,7 +34,7 @@ umrddt $PACKAGE_VERSION
   umrddt_sim          $umrddt_sim
   Unit tests          $umrddt_cmocka_summary
  Installed
-  Components          $componentdir
+  Components          $umrddt_components
   Everything else     $umrddt_prefix
 
 _UMRDDT_EOF

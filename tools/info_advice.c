@@ -33,7 +33,7 @@ static const struct {
      "rules of rdma-core do), and pass these devices to containers."},
     {"cannot be opened with DEVX", "",
      "Programs create mkeys through DEVX. It requires a ConnectX-5 or newer, firmware that permits\n"
-     "it, Linux 5 or later (or the driver of NVIDIA), and rdma-core 31 or later."},
+     "it, Linux 5 or later (or the driver of NVIDIA), and rdma-core 36 or later."},
     {"", "annot allocate memory",
      "The usual cause is the limit of locked memory, see above: raise it where processes are\n"
      "started. Otherwise the resources of the device are exhausted: see rdma resource show."},

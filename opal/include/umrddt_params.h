@@ -31,13 +31,15 @@
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_vari.h"
-#include "opal/util/show_help.h"
 
+#include "umrddt_help.h"
 #include "umrddt_synonyms.h"
 
 extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
 
 #define UMRDDT_PARAMS_ENV "OMPI_MCA_"
+/** The parameter that turns reports of unknown names off. */
+#define UMRDDT_PARAMS_SWITCH "pml_umrddt_warn_unknown"
 /** Bytes of a text about a parameter. */
 #define UMRDDT_PARAMS_TEXT 256
 /** Errors of parameters are reported once each, up to this number; further ones may be repeated. */
@@ -155,8 +157,8 @@ static inline bool umrddt_params_is_wrong(int index)
     (void) snprintf(allowed, sizeof(allowed),
                     "a whole number from %lld to %llu; k, m or g behind it are 2^10, 2^20, 2^30",
                     (long long) low, (unsigned long long) high);
-    opal_show_help("help-mca-pml-umrddt.txt", "bad-value", true, var->mbv_full_name, value, where,
-                   allowed);
+    umrddt_show_help("help-mca-pml-umrddt.txt", "bad-value", true, var->mbv_full_name, value, where,
+                     allowed);
     return true;
 }
 
@@ -235,8 +237,12 @@ static inline unsigned umrddt_params_distance(const char *one, const char *other
     return row[n];
 }
 
-/** Report a name that begins with @p prefix, if there is no such parameter. */
-static inline void umrddt_params_look_at(const char *name, const char *prefix)
+/**
+ * Report a name that begins with @p prefix, if there is no such parameter.
+ *
+ * @param where  the source of the name
+ */
+static inline void umrddt_params_look_at(const char *name, const char *prefix, const char *where)
 {
     char close[UMRDDT_PARAMS_TEXT] = "none is like it";
     const size_t length = strlen(prefix);
@@ -261,28 +267,96 @@ static inline void umrddt_params_look_at(const char *name, const char *prefix)
             (void) snprintf(close, sizeof(close), "%s", var->mbv_full_name);
         }
     }
-    opal_show_help("help-mca-pml-umrddt.txt", "unknown-parameter", true, name, close);
+    umrddt_show_help("help-mca-pml-umrddt.txt", "unknown-parameter", true, name, where, close);
 }
 
 /**
- * Report unknown parameters in the environment that begin with a component's prefix
- * ("pml_umrddt_"). Names in parameter files are not accessible. Call once, after all parameters are
+ * Read parameter files again; Open MPI has no function for the names that it found there.
+ *
+ * @param         files      the parameter that has the list of files
+ * @param         separator  between the files
+ * @param[in,out] values     mca_base_var_file_value_t are appended, those of a file with precedence
+ *                           first
+ * @return the names of the files; to be freed after the values
+ */
+static inline char *umrddt_params_read(const char *files, const char *separator,
+                                       opal_list_t *values)
+{
+    const char *const *names = NULL;
+    char *copy, *rest;
+    opal_list_t found;
+    int index;
+
+    if (OPAL_SUCCESS != mca_base_var_find_by_name(files, &index)
+        || OPAL_SUCCESS != mca_base_var_get_value(index, &names, NULL, NULL) || NULL == names
+        || NULL == *names || NULL == (copy = strdup(*names))) {
+        return NULL;
+    }
+    OBJ_CONSTRUCT(&found, opal_list_t);
+    for (char *file = strtok_r(copy, separator, &rest); NULL != file;
+         file = strtok_r(NULL, separator, &rest)) {
+        (void) mca_base_parse_paramfile(file, &found);
+        opal_list_join(values, opal_list_get_end(values), &found);
+    }
+    OBJ_DESTRUCT(&found);
+    return copy;
+}
+
+/**
+ * The user's value of UMRDDT_PARAMS_SWITCH. It is a parameter of pml/umrddt, which may not be open.
+ *
+ * @param values  of parameter files
+ */
+static inline bool umrddt_params_is_on(opal_list_t *values)
+{
+    const char *given = getenv(UMRDDT_PARAMS_ENV UMRDDT_PARAMS_SWITCH);
+    const mca_base_var_file_value_t *value;
+
+    OPAL_LIST_FOREACH (value, values, mca_base_var_file_value_t) {
+        if (NULL == given && 0 == strcmp(value->mbvfv_var, UMRDDT_PARAMS_SWITCH)) {
+            given = value->mbvfv_value;
+        }
+    }
+    return NULL == given || '\0' == *given || NULL == strchr("0fFdDnN", *given);
+}
+
+/**
+ * Report unknown parameters in the environment and in parameter files that begin with a component's
+ * prefix ("pml_umrddt_"). Rank 0 of a job does so, once. Call it after all parameters are
  * registered.
  */
 static inline void umrddt_params_unknown(const char *prefix)
 {
     const size_t length = strlen(UMRDDT_PARAMS_ENV);
+    char name[UMRDDT_PARAMS_TEXT], where[UMRDDT_PARAMS_TEXT], *first, *second;
+    const mca_base_var_file_value_t *value;
     static bool done = false;
-    char name[UMRDDT_PARAMS_TEXT];
+    opal_list_t values;
 
-    for (char **at = environ; !done && NULL != *at; ++at) {
-        if (0 == strncmp(*at, UMRDDT_PARAMS_ENV, length)) {
-            (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(*at + length, "="),
-                            *at + length);
-            umrddt_params_look_at(name, prefix);
-        }
+    if (done || !umrddt_help_is_first()) {
+        return;
     }
     done = true;
+    OBJ_CONSTRUCT(&values, opal_list_t);
+    first = umrddt_params_read("mca_base_override_param_file", ":", &values);
+    second = umrddt_params_read("mca_base_param_files", ",", &values);
+    if (umrddt_params_is_on(&values)) {
+        for (char **at = environ; NULL != *at; ++at) {
+            if (0 == strncmp(*at, UMRDDT_PARAMS_ENV, length)) {
+                (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(*at + length, "="),
+                                *at + length);
+                umrddt_params_look_at(name, prefix, "the environment, or mpirun --mca");
+            }
+        }
+        OPAL_LIST_FOREACH (value, &values, mca_base_var_file_value_t) {
+            (void) snprintf(where, sizeof(where), "%s, line %d", value->mbvfv_file,
+                            value->mbvfv_lineno);
+            umrddt_params_look_at(value->mbvfv_var, prefix, where);
+        }
+    }
+    OPAL_LIST_DESTRUCT(&values);
+    free(first);
+    free(second);
 }
 
 #endif /* UMRDDT_PARAMS_H */

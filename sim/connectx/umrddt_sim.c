@@ -34,7 +34,7 @@ static void usage(FILE *file)
     fprintf(
         file,
         "usage: umrddt_sim [--gpus N] [--faults PLAN] [--counters | --json] COMMAND [ARGUMENT...]\n"
-        "       umrddt_sim --help\n"
+        "       umrddt_sim --help | --version\n"
         "\n"
         "Runs COMMAND, and all that it starts, with a software ConnectX (mlx5_0) below the machine's own\n"
         "libibverbs and libmlx5.\n"
@@ -54,6 +54,7 @@ static void usage(FILE *file)
         "  --json       the same as JSON on stderr, an object a process in a line (same as\n"
         "               counters=1,json=1)\n"
         "  --help       this text\n"
+        "  --version    the version\n"
         "\n"
         "The exit status is COMMAND's; 126 or 127 if it cannot be run, 2 for a bad option.\n"
         "\n"
@@ -285,6 +286,10 @@ int main(int argc, char **argv)
     while (first < argc && '-' == argv[first][0]) {
         if (0 == strcmp(argv[first], "--help")) {
             usage(stdout);
+            return 0;
+        }
+        if (0 == strcmp(argv[first], "--version")) {
+            printf("umrddt_sim %s\n", UMRDDT_VERSION);
             return 0;
         }
         if (0 == strcmp(argv[first], "--counters")) {

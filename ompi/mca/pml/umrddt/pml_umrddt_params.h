@@ -222,6 +222,8 @@ typedef enum mca_pml_umrddt_contiguous_t {
     X(STATS, stats, 3, MCA_PML_UMRDDT_STATS_NONE, 0, 0, \
       "Statistics in MPI_Finalize: none; job (1): a summary by rank 0; all " \
       "(2): and all counters of each process") \
+    X(BOOL, warn_unknown, 4, true, 0, 0, \
+      "Report parameters pml_umrddt_*, btl_umr_* and coll_umrddt_* that do not exist") \
     X(UINT, verbose, 3, 0, 0, 100, \
       "Log lines, from this value on: %u: set-up; %u: peers, selections, " \
       "back-offs, the first fallback of a kind; %u: each fallback",\

@@ -39,8 +39,16 @@ int mca_btl_umr_mkey_make(mca_btl_umr_hca_t *hca, uint32_t entries, bool update_
         .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT,
         .max_entries = (uint16_t) entries,
     };
-    mca_btl_umr_mkey_t *mkey = OBJ_NEW(mca_btl_umr_mkey_t);
+    mca_btl_umr_mkey_t *mkey;
 
+    if (update_tag) {
+#if UMRDDT_NO_UPDATE_TAG
+        return EOPNOTSUPP; /* the headers of rdma-core are older than 43 */
+#else
+        attr.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG;
+#endif
+    }
+    mkey = OBJ_NEW(mca_btl_umr_mkey_t);
     if (NULL == mkey) {
         return ENOMEM;
     }
@@ -48,9 +56,6 @@ int mca_btl_umr_mkey_make(mca_btl_umr_hca_t *hca, uint32_t entries, bool update_
     mkey->class = NULL;
     mkey->exposed = false;
     mkey->unknown = false;
-    if (update_tag) {
-        attr.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG;
-    }
     mkey->dv = mlx5dv_create_mkey(&attr);
     if (NULL == mkey->dv) {
         int err = errno;

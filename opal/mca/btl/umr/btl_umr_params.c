@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr_params.h"
 #include "opal/mca/btl/umr/btl_umr_types.h"
@@ -79,7 +78,7 @@ static void report(const char *name, long long given, long long used)
     char full[64];
 
     (void) snprintf(full, sizeof(full), "btl_umr_%s", name);
-    opal_show_help("help-btl-umr.txt", "bad parameter", true, full, given, used);
+    umrddt_show_help("help-btl-umr.txt", "bad parameter", true, full, given, used);
 }
 
 /** @return the nearest allowed value, after a message to the user if it is another one */

@@ -137,14 +137,18 @@ static void add(const char *name, mca_base_var_type_t type, const mca_base_var_e
     }
 }
 
-/** @return the nearest allowed value, after a message to the user if it is another one */
+static bool registered; /* before */
+
+/** @return the nearest allowed value, after one message to the user if it is another one */
 static uint64_t nearest(const char *name, uint64_t value, uint64_t least, uint64_t most)
 {
     if (least <= value && value <= most) {
         return value;
     }
-    opal_show_help("help-mca-pml-umrddt.txt", "parameter-range", true, name, (unsigned long) value,
-                   (unsigned long) least, (unsigned long) most);
+    if (!registered) {
+        umrddt_show_help("help-mca-pml-umrddt.txt", "parameter-range", true, name,
+                         (unsigned long) value, (unsigned long) least, (unsigned long) most);
+    }
     return value < least ? least : most;
 }
 
@@ -196,13 +200,12 @@ static void relate(mca_pml_umrddt_params_t *params)
 
 void mca_pml_umrddt_params_register(void)
 {
-    static bool registered = false;
     mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
     char help[1024]; /* Open MPI copies it */
 
     MCA_PML_UMRDDT_PARAMS(ADD)
-    registered = true;
     MCA_PML_UMRDDT_PARAMS(LIMIT)
     relate(params);
+    registered = true;
     umrddt_params_unknown("pml_umrddt_");
 }

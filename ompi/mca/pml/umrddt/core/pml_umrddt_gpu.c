@@ -14,9 +14,10 @@
 
 /*
  * The key mpi_communication_pattern with value MPI_X_TO_Y asserts that send buffers on this
- * communicator are in X's memory and receive buffers in Y's. It is read from the communicator or
- * its session. The session may set it after the communicator is created but before it is used, so
- * it is read for the first message.
+ * communicator are in X's memory and receive buffers in Y's. MPI 4.1's
+ * mpi_assert_memory_alloc_kinds is a list of kinds that all buffers are of, and here another way to
+ * say one of two patterns. A key is read from the communicator or its session. The session may set
+ * it after the communicator is created but before it is used, so it is read for the first message.
  */
 
 #include "ompi_config.h"
@@ -52,6 +53,9 @@ void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *
 #define KEY_SET KEY
 #endif
 
+/** With the prefix it is too long for 4.1. */
+#define KINDS_KEY "mpi_assert_memory_alloc_kinds"
+
 static const struct {
     const char *value;
     mca_pml_umrddt_memory_t memory[2]; /**< of the sender, of the receiver */
@@ -76,16 +80,48 @@ static bool first_time(int *once)
     return 0 == __atomic_exchange_n(once, 1, __ATOMIC_RELAXED);
 }
 
+/**
+ * The pattern of a list of memory kinds: system memory only (MPI's own is that), or GPU memory
+ * only. Memory of other kinds, and that of CUDA without a restrictor, may be either. Writes into @p
+ * kinds.
+ */
+static mca_pml_umrddt_pattern_t of_kinds(char *kinds)
+{
+    bool system = false, device = false;
+    char *rest;
+
+    for (char *kind = strtok_r(kinds, ", ", &rest); NULL != kind;
+         kind = strtok_r(NULL, ", ", &rest)) {
+        if (0 == strcmp(kind, "system") || 0 == strcmp(kind, "mpi")
+            || 0 == strncmp(kind, "mpi:", 4)) {
+            system = true;
+        } else if (0 == strcmp(kind, "cuda:device")) {
+            device = true;
+        } else {
+            return MCA_PML_UMRDDT_PATTERN_NONE;
+        }
+    }
+    return system == device ? MCA_PML_UMRDDT_PATTERN_NONE
+           : system         ? MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU
+                            : MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
+}
+
 /** Parse an info object. @return MCA_PML_UMRDDT_PATTERN_NONE: key absent or value unknown */
 static mca_pml_umrddt_pattern_t look_up(opal_info_t *info, const char *of)
 {
     static int warned = 0;
-    char value[64] = "";
+    char value[MPI_MAX_INFO_VAL] = "";
 
-    if (NULL == info
-        || (!umrddt_info_get(info, KEY, value, sizeof(value))
-            && !umrddt_info_get(info, KEY_SET, value, sizeof(value)))) {
+    if (NULL == info) {
         return MCA_PML_UMRDDT_PATTERN_NONE;
+    }
+    if (!umrddt_info_get(info, KEY, value, sizeof(value))
+        && !umrddt_info_get(info, KEY_SET, value, sizeof(value))) {
+        /* of a list that may be cut off nothing is known */
+        return umrddt_info_get(info, KINDS_KEY, value, sizeof(value))
+                       && sizeof(value) - 1 > strlen(value)
+                   ? of_kinds(value)
+                   : MCA_PML_UMRDDT_PATTERN_NONE;
     }
     for (size_t i = MCA_PML_UMRDDT_PATTERN_NONE + 1; i < PATTERN_COUNT; ++i) {
         if (0 == strcmp(patterns[i].value, value)) {
