@@ -185,8 +185,9 @@ static inline bool umrddt_knows_cuda(void)
 #endif
 
 /*
- * Arguments of collectives. A count is an int, and size_t from 6.0 on. Arrays are of int, and from
- * 6.0 on of either width, which the lowest bit of the address indicates. umrddt_far_t is for the
+ * Arguments of collectives and of one-sided calls. A count is an int, and size_t from 6.0 on; the
+ * displacement unit of a window, an int, and ptrdiff_t. Arrays are of int, and from 6.0 on of
+ * either width, which the lowest bit of the address indicates. umrddt_far_t is for the
  * displacements of MPI_Neighbor_alltoallw, which are of MPI_Aint in all releases.
  */
 #if UMRDDT_OPAL_RELEASE >= 600
@@ -195,6 +196,7 @@ static inline bool umrddt_knows_cuda(void)
 #include "opal/util/count_disp_array.h"
 
 typedef size_t umrddt_count_t;
+typedef ptrdiff_t umrddt_unit_t;
 typedef opal_count_array_t umrddt_counts_t;
 typedef opal_disp_array_t umrddt_displs_t;
 typedef opal_disp_array_t umrddt_far_t;
@@ -206,6 +208,7 @@ typedef opal_disp_array_t umrddt_far_t;
 #define UMRDDT_FAR_GET(array, i)    UMRDDT_DISPLS_GET(array, i)
 #else
 typedef int umrddt_count_t;
+typedef int umrddt_unit_t;
 typedef const int *umrddt_counts_t;
 typedef const int *umrddt_displs_t;
 typedef const ptrdiff_t *umrddt_far_t;

@@ -31,9 +31,9 @@
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_vari.h"
-#include "opal/util/show_help.h"
 
 #include "umrddt_synonyms.h"
+#include "umrddt_help.h"
 
 extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
 

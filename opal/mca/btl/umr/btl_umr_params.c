@@ -19,11 +19,11 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr_params.h"
 #include "opal/mca/btl/umr/btl_umr_types.h"
 #include "umrddt_params.h"
+#include "umrddt_help.h"
 
 mca_btl_umr_params_t mca_btl_umr_params;
 
