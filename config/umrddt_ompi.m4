@@ -9,7 +9,7 @@ dnl   OMPI_INFO OMPI_MPICC OMPI_MPIRUN   its tools
 dnl   OMPI_RELEASE OMPI_SERIES           "4.1.4", "4.1"
 dnl   OMPI_PKGLIBDIR OMPI_PKGDATADIR OMPI_LIBDIR
 dnl   OMPI_CPPFLAGS                      mpi.h and the devel headers
-dnl   OMPI_LDFLAGS OMPI_LIBS             -lmpi for MPI programs
+dnl   OMPI_LDFLAGS OMPI_LIBS             -lmpi for MPI programs (6.0: -lopen_mpi too)
 dnl   OMPI_COMPONENT_LIBS                the same with -lopen-pal, for components
 AC_DEFUN([UMRDDT_CHECK_OMPI], [
     AC_ARG_WITH([ompi],
@@ -116,10 +116,13 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     LDFLAGS="$umrddt_save_LDFLAGS"
     OMPI_LIBS="-lmpi"
     OMPI_COMPONENT_LIBS="-lmpi -lopen-pal"
-    dnl 4.1 prints names of processes by its run-time library. From 6.0 on, libmpi has MPI's functions only.
+    dnl 4.1 prints names of processes by its run-time library. From 6.0 on, libmpi has MPI's functions only; what
+    dnl MPI_INT and other handles are is in libopen_mpi.
     AS_CASE(["$OMPI_SERIES"],
         [4.1], [OMPI_COMPONENT_LIBS="-lmpi -lopen-rte -lopen-pal"],
-        [6.0], [OMPI_COMPONENT_LIBS="-lmpi -lopen_mpi -lopen-pal"])
+        [6.0],
+            [OMPI_LIBS="-lmpi -lopen_mpi"
+             OMPI_COMPONENT_LIBS="-lmpi -lopen_mpi -lopen-pal"])
 
     umrddt_save_CPPFLAGS="$CPPFLAGS"
     umrddt_save_LDFLAGS="$LDFLAGS"
