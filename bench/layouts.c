@@ -255,8 +255,14 @@ static void check_side(const char *name, const char *which, const bench_side_t *
     int64_t low = INT64_MAX, high = INT64_MIN;
     size_t i;
 
+    /* the first ones are deprecated from MPI 4.1 on, the others are new in 4.0 */
+#if 4 > MPI_VERSION
     MPI_Type_size_x(side->type, &size);
     MPI_Type_get_true_extent_x(side->type, &lb, &extent);
+#else
+    MPI_Type_size_c(side->type, &size);
+    MPI_Type_get_true_extent_c(side->type, &lb, &extent);
+#endif
     for (i = 0; i < side->piece_count; ++i) {
         const bench_piece_t *piece = &side->pieces[i];
         int64_t end = piece->offset + (int64_t) piece->length;

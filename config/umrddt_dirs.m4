@@ -5,8 +5,8 @@ dnl $HEADER$
 dnl UMRDDT_DIRS
 dnl Where components and help texts go. Substitutes
 dnl   componentdir helpdir
-dnl   UMRDDT_PMIX_COMPONENTS  OpenPMIx's component directory (5.0)
-dnl   UMRDDT_PMIX_PINNED      the path of components in OpenPMIx's settings, which mpirun of 5.0 hands on
+dnl   UMRDDT_PMIX_COMPONENTS  OpenPMIx's component directory (5.0, 6.0)
+dnl   UMRDDT_PMIX_PINNED      the path of components in OpenPMIx's settings, which mpirun of 5.0 and 6.0 hands on
 dnl   UMRDDT_COMPONENT_SH     what to export so that Open MPI looks in $umrddt_components, as lines of shell
 AC_DEFUN([UMRDDT_DIRS], [
     AC_ARG_WITH([componentdir],
@@ -25,7 +25,7 @@ AC_DEFUN([UMRDDT_DIRS], [
     helpdir='${datadir}/umrddt'
     AC_SUBST([helpdir])
 
-    dnl In 4.1 the path replaces the default one, so the system's directory is named too. In 5.0 mpirun's
+    dnl In 4.1 the path replaces the default one, so the system's directory is named too. In 5.0 and 6.0 mpirun's
     dnl own libraries (PMIx, PRRTE) read the same variable unless they have one of their own.
     OMPI_BINDIR=`dirname "$OMPI_INFO"`
     umrddt_pmix_components=
@@ -37,7 +37,7 @@ AC_DEFUN([UMRDDT_DIRS], [
 export OMPI_MCA_mca_base_component_path"
     UMRDDT_PMIX_COMPONENTS=
     UMRDDT_PMIX_PINNED=
-    AS_IF([test "$OMPI_SERIES" = 5.0 && test -n "$umrddt_pmix_components"],
+    AS_IF([test "$OMPI_SERIES" != 4.1 && test -n "$umrddt_pmix_components"],
           [UMRDDT_PMIX_COMPONENTS="$umrddt_pmix_components"
            UMRDDT_COMPONENT_SH="$UMRDDT_COMPONENT_SH
 PMIX_MCA_mca_base_component_path='$umrddt_pmix_components'

@@ -9,7 +9,7 @@ dnl   OMPI_INFO OMPI_MPICC OMPI_MPIRUN   its tools
 dnl   OMPI_RELEASE OMPI_SERIES           "4.1.4", "4.1"
 dnl   OMPI_PKGLIBDIR OMPI_PKGDATADIR OMPI_LIBDIR
 dnl   OMPI_CPPFLAGS                      mpi.h and the devel headers
-dnl   OMPI_LDFLAGS OMPI_LIBS             -lmpi for MPI programs
+dnl   OMPI_LDFLAGS OMPI_LIBS             -lmpi for MPI programs (6.0: -lopen_mpi too)
 dnl   OMPI_COMPONENT_LIBS                the same with -lopen-pal, for components
 AC_DEFUN([UMRDDT_CHECK_OMPI], [
     AC_ARG_WITH([ompi],
@@ -61,8 +61,8 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
           [AC_MSG_ERROR([$OMPI_INFO --version does not print a release ("Open MPI v..."): is it an Open MPI that can run here?])])
     OMPI_SERIES=`echo "$OMPI_RELEASE" | $SED 's/^\([[0-9]]*\.[[0-9]]*\).*/\1/'`
     AS_CASE(["$OMPI_SERIES"],
-        [4.1|5.0], [],
-        [AC_MSG_ERROR([umrddt builds for Open MPI 4.1.x and 5.0.x, and this one is $OMPI_RELEASE: install one of these releases and name it with --with-ompi=DIR.])])
+        [4.1|5.0|6.0], [],
+        [AC_MSG_ERROR([umrddt builds for Open MPI 4.1.x, 5.0.x and 6.0.x, and this one is $OMPI_RELEASE: install one of these releases and name it with --with-ompi=DIR.])])
 
     umrddt_path() { "$OMPI_INFO" --path "$[]1" --parsable 2>/dev/null | $SED -n "s/^path:$[]1://p" | $SED 1q; }
     OMPI_PKGLIBDIR=`umrddt_path pkglibdir`
@@ -94,9 +94,9 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     AS_IF([test "x$GCC" = xyes], [umrddt_i="-isystem "])
     OMPI_CPPFLAGS="$umrddt_i$umrddt_incdir $umrddt_i$umrddt_incdir/openmpi"
     UMRDDT_OMPI_INCLUDES
-    dnl Debian's package of 5.0 lacks headers that its own opal_config.h names.
+    dnl Debian's packages of 5.0 and 6.0 lack headers that its own opal_config.h names.
     umrddt_standin=
-    AS_IF([test "$OMPI_SERIES" = 5.0 &&
+    AS_IF([test "$OMPI_SERIES" != 4.1 &&
            test ! -r "$umrddt_incdir/openmpi/opal/mca/threads/pthreads/threads_pthreads_mutex.h" &&
            $GREP 'threads/pthreads/threads_pthreads_mutex.h' "$umrddt_incdir/openmpi/opal_config.h" >/dev/null],
           [umrddt_standin=`cd "$srcdir/opal/include/openmpi-5.0" && pwd`
@@ -118,8 +118,13 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     LDFLAGS="$umrddt_save_LDFLAGS"
     OMPI_LIBS="-lmpi"
     OMPI_COMPONENT_LIBS="-lmpi -lopen-pal"
-    dnl 4.1 prints names of processes by its run-time library.
-    AS_IF([test "$OMPI_SERIES" = 4.1], [OMPI_COMPONENT_LIBS="-lmpi -lopen-rte -lopen-pal"])
+    dnl 4.1 prints names of processes by its run-time library. From 6.0 on, libmpi has MPI's functions only; what
+    dnl MPI_INT and other handles are is in libopen_mpi.
+    AS_CASE(["$OMPI_SERIES"],
+        [4.1], [OMPI_COMPONENT_LIBS="-lmpi -lopen-rte -lopen-pal"],
+        [6.0],
+            [OMPI_LIBS="-lmpi -lopen_mpi"
+             OMPI_COMPONENT_LIBS="-lmpi -lopen_mpi -lopen-pal"])
 
     umrddt_save_CPPFLAGS="$CPPFLAGS"
     umrddt_save_LDFLAGS="$LDFLAGS"

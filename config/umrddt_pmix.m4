@@ -3,7 +3,7 @@ dnl SPDX-License-Identifier: BSD-3-Clause
 dnl $HEADER$
 
 dnl UMRDDT_CHECK_PMIX
-dnl OpenPMIx's headers: Open MPI 5.0's own headers include them; 4.1's do not.
+dnl OpenPMIx's headers: the headers of Open MPI 5.0 and 6.0 include them; 4.1's do not.
 dnl Sets and substitutes PMIX_CPPFLAGS; sets umrddt_pmix_summary.
 AC_DEFUN([UMRDDT_CHECK_PMIX], [
     AC_ARG_WITH([pmix],
@@ -30,11 +30,11 @@ AC_DEFUN([UMRDDT_CHECK_PMIX], [
     AS_IF([test -n "$umrddt_pmix_dir"],
           [AS_IF([test "$umrddt_pmix_dir" != /usr/include], [PMIX_CPPFLAGS="$umrddt_i$umrddt_pmix_dir"])
            umrddt_pmix_summary="${umrddt_pmix_summary:-yes} ($umrddt_pmix_dir)"],
-          [AS_IF([test "$OMPI_SERIES" = 5.0],
-                 [AC_MSG_ERROR([OpenPMIx's headers (pmix.h), which the devel headers of Open MPI 5.0 include, were not found: install them (Debian and Ubuntu: apt-get install libpmix-dev), or name their prefix with --with-pmix=DIR.])])
+          [AS_IF([test "$OMPI_SERIES" != 4.1],
+                 [AC_MSG_ERROR([OpenPMIx's headers (pmix.h), which the devel headers of Open MPI $OMPI_SERIES include, were not found: install them (Debian and Ubuntu: apt-get install libpmix-dev), or name their prefix with --with-pmix=DIR.])])
            umrddt_pmix_summary="headers not found (Open MPI 4.1 does not need them)"])
 
-    AS_IF([test "$OMPI_SERIES" = 5.0],
+    AS_IF([test "$OMPI_SERIES" != 4.1],
           [AC_MSG_CHECKING([whether Open MPI's header of the modex compiles])
            umrddt_save_CPPFLAGS="$CPPFLAGS"
            CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS $PMIX_CPPFLAGS"

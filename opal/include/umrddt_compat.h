@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Differences between the releases of Open MPI that umrddt builds against (4.1 and 5.0). All tests
- * of the release belong here. Include it after opal_config.h (or ompi_config.h).
+ * Differences between the releases of Open MPI that umrddt builds against (4.1, 5.0 and 6.0). All
+ * tests of the release belong here. Include it after opal_config.h (or ompi_config.h).
  */
 
 #ifndef UMRDDT_COMPAT_H
@@ -26,8 +26,9 @@
 
 #define UMRDDT_OPAL_RELEASE (OPAL_MAJOR_VERSION * 100 + OPAL_MINOR_VERSION)
 
-#if UMRDDT_OPAL_RELEASE < 401 || UMRDDT_OPAL_RELEASE >= 600
-#error "umrddt builds against Open MPI 4.1.x and 5.0.x"
+#if UMRDDT_OPAL_RELEASE < 401 || (UMRDDT_OPAL_RELEASE > 401 && UMRDDT_OPAL_RELEASE < 500) \
+    || (UMRDDT_OPAL_RELEASE > 500 && UMRDDT_OPAL_RELEASE < 600) || UMRDDT_OPAL_RELEASE > 600
+#error "umrddt builds against Open MPI 4.1.x, 5.0.x and 6.0.x: take one of these releases"
 #endif
 
 #if UMRDDT_OPAL_RELEASE >= 500
@@ -61,7 +62,8 @@
 /* A convertor with this flag does not check for GPU memory. */
 #include "opal/datatype/opal_convertor.h"
 #if UMRDDT_OPAL_RELEASE >= 500
-#define UMRDDT_CONVERTOR_SKIP_PROBE CONVERTOR_SKIP_ACCELERATOR_INIT
+/* the highest bit, of a parameter with a sign */
+#define UMRDDT_CONVERTOR_SKIP_PROBE ((int32_t) CONVERTOR_SKIP_ACCELERATOR_INIT)
 #elif defined(CONVERTOR_SKIP_CUDA_INIT)
 #define UMRDDT_CONVERTOR_SKIP_PROBE CONVERTOR_SKIP_CUDA_INIT
 #else
@@ -187,11 +189,51 @@ static inline bool umrddt_knows_cuda(void)
 #endif
 
 /* The coll framework's. */
-#if UMRDDT_OPAL_RELEASE >= 500
+#if UMRDDT_OPAL_RELEASE >= 600
+#define UMRDDT_COLL_BASE_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#elif UMRDDT_OPAL_RELEASE >= 500
 #define UMRDDT_COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #else
 #define UMRDDT_COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #endif
+
+/*
+ * Arguments of collectives and of one-sided calls. A count is an int, and size_t from 6.0 on; the
+ * displacement unit of a window, an int, and ptrdiff_t. Arrays are of int, and from 6.0 on of
+ * either width, which the lowest bit of the address indicates. umrddt_far_t is for the
+ * displacements of MPI_Neighbor_alltoallw, which are of MPI_Aint in all releases.
+ */
+#if UMRDDT_OPAL_RELEASE >= 600
+#include <assert.h>
+
+#include "opal/util/count_disp_array.h"
+
+typedef size_t umrddt_count_t;
+typedef ptrdiff_t umrddt_unit_t;
+typedef opal_count_array_t umrddt_counts_t;
+typedef opal_disp_array_t umrddt_displs_t;
+typedef opal_disp_array_t umrddt_far_t;
+#define UMRDDT_COUNTS_OF(ints)      opal_count_array_create(ints)
+#define UMRDDT_DISPLS_OF(ints)      opal_disp_array_create(ints)
+#define UMRDDT_FAR_OF(aints)        opal_disp_array_create_c(aints)
+#define UMRDDT_COUNTS_GET(array, i) opal_count_array_get(array, (size_t) (i))
+#define UMRDDT_DISPLS_GET(array, i) ((int64_t) opal_disp_array_get(array, (size_t) (i)))
+#define UMRDDT_FAR_GET(array, i)    UMRDDT_DISPLS_GET(array, i)
+#else
+typedef int umrddt_count_t;
+typedef int umrddt_unit_t;
+typedef const int *umrddt_counts_t;
+typedef const int *umrddt_displs_t;
+typedef const ptrdiff_t *umrddt_far_t;
+#define UMRDDT_COUNTS_OF(ints)      (ints)
+#define UMRDDT_DISPLS_OF(ints)      (ints)
+#define UMRDDT_FAR_OF(aints)        (aints)
+#define UMRDDT_COUNTS_GET(array, i) ((size_t) (array)[i])
+#define UMRDDT_DISPLS_GET(array, i) ((int64_t) (array)[i])
+#define UMRDDT_FAR_GET(array, i)    UMRDDT_DISPLS_GET(array, i)
+#endif
+/* No array, of any of these kinds. */
+#define UMRDDT_NO_ARRAY 0
 
 /**
  * Components of another release can load if the libraries have the same names and the symbols

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Location of the help texts of the components, and texts about settings. Include it after
- * opal_config.h (or ompi_config.h).
+ * Messages to the user, and the location of their texts. Include it, and not Open MPI's
+ * opal/util/show_help.h, after opal_config.h (or ompi_config.h).
  */
 
 #ifndef UMRDDT_HELP_H
@@ -23,16 +23,31 @@
 
 #include "opal/util/show_help.h"
 
+#include "umrddt_compat.h"
+
+/**
+ * As opal_show_help: the same arguments, and a text of this tree, which is compiled into the
+ * library that the components share. For Open MPI 6.0 and later, whose opal_show_help knows only
+ * the texts that were compiled in. Not aggregated: each process prints its messages.
+ *
+ * @retval OPAL_SUCCESS, OPAL_ERR_NOT_FOUND, OPAL_ERR_OUT_OF_RESOURCE
+ */
+int opal_umrddt_show_help(const char *file, const char *topic, int frame, ...);
+
+#if defined(UMRDDT_HELPDIR) && UMRDDT_OPAL_RELEASE >= 600
+#define opal_show_help opal_umrddt_show_help
+#endif
+
 /**
  * Let opal_show_help search the installation directory of the texts, or the directory
  * UMRDDT_HELPDIR of the environment, for a tree that is not installed or was moved. No effect
- * within Open MPI's own tree, where the texts are installed with its own. Each component calls it
- * before its first message, from one thread. Needs no cleanup. If out of memory, messages report
- * that their text was not found.
+ * within Open MPI's own tree, where the texts are installed with its own, and from Open MPI 6.0
+ * on. Each component calls it before its first message, from one thread. Needs no cleanup. If out
+ * of memory, messages report that their text was not found.
  */
 static inline void umrddt_help_find(void)
 {
-#if defined(UMRDDT_HELPDIR)
+#if defined(UMRDDT_HELPDIR) && UMRDDT_OPAL_RELEASE < 600
     const char *directory = getenv("UMRDDT_HELPDIR");
 
     (void) opal_show_help_add_dir(NULL == directory ? UMRDDT_HELPDIR : directory);
@@ -54,6 +69,14 @@ static inline bool umrddt_help_is_first(void)
  * As opal_show_help, for wrong settings, which are those of all processes. One process shows each
  * text; opal_show_help shows a topic once and drops the same topic about another parameter.
  */
+#if defined(UMRDDT_HELPDIR) && UMRDDT_OPAL_RELEASE >= 600
+#define umrddt_show_help(...)                                                   \
+    do {                                                                        \
+        if (umrddt_help_is_first()) {                                           \
+            (void) opal_umrddt_show_help(__VA_ARGS__); /* shows each of them */ \
+        }                                                                       \
+    } while (0)
+#else
 #define umrddt_show_help(file, topic, want_error_header, ...)                        \
     do {                                                                             \
         char *umrddt_text =                                                          \
@@ -66,5 +89,6 @@ static inline bool umrddt_help_is_first(void)
             free(umrddt_text);                                                       \
         }                                                                            \
     } while (0)
+#endif
 
 #endif /* UMRDDT_HELP_H */

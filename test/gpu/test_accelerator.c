@@ -21,11 +21,17 @@
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 #include "umrddt_cuda_all.h"
 #include "opal/runtime/opal.h"
+#include "umrddt_compat.h"
 
 #include "gpu_owner.h"
 
 #define NONE MCA_ACCELERATOR_NO_DEVICE_ID
 #define ANY  MCA_ACCELERATOR_TRANSFER_UNSPEC
+#if UMRDDT_OPAL_RELEASE >= 600
+#define NEW_EVENT(event) m->create_event(NONE, event, false)
+#else
+#define NEW_EVENT(event) m->create_event(NONE, event)
+#endif
 #define SIZE ((size_t) 100003)
 /* One allocation of the driver's mapped memory. */
 #define VMM_SIZE ((size_t) 2 << 20)
@@ -235,7 +241,7 @@ static void before(void)
         EXPECT(0, flags);
         EXPECT(0, m->check_addr(NULL, &device, &flags));
         EXPECT(OPAL_SUCCESS, m->create_stream(NONE, &stream));
-        EXPECT(OPAL_SUCCESS, m->create_event(NONE, &event));
+        EXPECT(OPAL_SUCCESS, NEW_EVENT(&event));
         EXPECT(OPAL_SUCCESS, m->record_event(NONE, event, stream));
         EXPECT(OPAL_SUCCESS, m->query_event(NONE, event));
         memset(heap, i + 1, sizeof(heap));
@@ -454,7 +460,7 @@ static void streams(void)
     c = make(DEVICE, 0);
     pinned = make(PINNED, 0);
     EXPECT(OPAL_SUCCESS, m->create_stream(NONE, &stream));
-    EXPECT(OPAL_SUCCESS, m->create_event(NONE, &event));
+    EXPECT(OPAL_SUCCESS, NEW_EVENT(&event));
     EXPECT(OPAL_ERR_BAD_PARAM, m->mem_copy_async(NONE, NONE, a, b, SIZE, NULL, ANY));
     EXPECT(OPAL_ERR_BAD_PARAM, m->record_event(NONE, event, NULL));
     EXPECT(OPAL_ERR_BAD_PARAM, m->query_event(NONE, NULL));
@@ -488,6 +494,75 @@ static void streams(void)
     OBJ_RELEASE(stream);
     component->accelerator_finalize(m);
 }
+
+#if UMRDDT_OPAL_RELEASE >= 600
+/* What 6.0 adds: the default stream, streams that wait for events, overlapping moves, queries. */
+static void later(void)
+{
+    opal_accelerator_stream_t *stream;
+    opal_accelerator_event_t *event;
+    unsigned char *a, *b, *bytes = malloc(SIZE), *wanted;
+    ompi_memkind_t kind;
+    void *made = NULL;
+    float bw = 0;
+    int n = -1;
+
+    CHECK(NULL != load());
+    EXPECT(OPAL_SUCCESS, m->num_devices(&n));
+    EXPECT(0, n);
+    EXPECT(OPAL_ERR_NOT_AVAILABLE, m->get_mem_bw(0, &bw));
+    EXPECT(OPAL_SUCCESS, m->sync_stream(MCA_ACCELERATOR_STREAM_DEFAULT));
+    component->accelerator_finalize(m);
+
+    begin();
+    EXPECT(OPAL_SUCCESS, m->num_devices(&n));
+    EXPECT(2, n);
+    EXPECT(OPAL_SUCCESS, m->get_mem_bw(0, &bw));
+    CHECK(15.9f < bw && 16.1f > bw); /* of the software driver: 64 bits, 1 GHz */
+    EXPECT(OPAL_ERR_BAD_PARAM, m->get_mem_bw(7, &bw));
+    EXPECT(false, m->is_ipc_enabled());
+    m->get_memkind(&kind);
+    CHECK(0 == strcmp("cuda", kind.im_name) && 3 == kind.im_num_restrictors
+          && 0 == strcmp("device", kind.im_restrictors[1]));
+
+    a = make(DEVICE, 0);
+    b = make(DEVICE, 1);
+    EXPECT(OPAL_ERR_BAD_PARAM, m->sync_stream(NULL));
+    EXPECT(OPAL_SUCCESS, m->create_stream(NONE, &stream));
+    EXPECT(OPAL_SUCCESS, NEW_EVENT(&event));
+    EXPECT(OPAL_SUCCESS, m->wait_event(NONE, event, stream)); /* not recorded */
+    for (unsigned i = 1; i <= 20; ++i) {
+        fill(a, i);
+        fill(b, 1000);
+        EXPECT(OPAL_SUCCESS,
+               m->mem_copy_async(NONE, NONE, b, a, SIZE, MCA_ACCELERATOR_STREAM_DEFAULT, ANY));
+        EXPECT(OPAL_SUCCESS, m->record_event(NONE, event, MCA_ACCELERATOR_STREAM_DEFAULT));
+        EXPECT(OPAL_SUCCESS, m->wait_event(NONE, event, stream));
+        EXPECT(OPAL_SUCCESS, m->mem_copy_async(NONE, NONE, bytes, b, SIZE, stream, ANY));
+        EXPECT(OPAL_SUCCESS, m->sync_stream(stream));
+        wanted = patterned(i);
+        CHECK(0 == memcmp(wanted, bytes, SIZE));
+        free(wanted);
+    }
+    EXPECT(OPAL_SUCCESS, m->mem_copy_async(NONE, NONE, a, bytes, SIZE, stream, ANY));
+    EXPECT(OPAL_SUCCESS, m->mem_move_async(NONE, NONE, a + 5, a, SIZE - 5, stream, ANY));
+    EXPECT(OPAL_SUCCESS, m->mem_move_async(NONE, NONE, b, a + 5, SIZE - 5, stream, ANY));
+    EXPECT(OPAL_SUCCESS, m->sync_stream(stream));
+    copy(bytes, b, SIZE - 5);
+    wanted = patterned(20);
+    CHECK(0 == memcmp(wanted, bytes, SIZE - 5));
+    copy(bytes, a, SIZE);
+    CHECK(0 == memcmp(wanted, bytes, 5) && 0 == memcmp(wanted, bytes + 5, SIZE - 5));
+    free(wanted);
+    EXPECT(OPAL_SUCCESS, m->mem_alloc_stream(0, &made, SIZE, stream));
+    EXPECT(OPAL_SUCCESS, m->mem_copy_async(NONE, NONE, made, b, SIZE - 5, stream, ANY));
+    EXPECT(OPAL_SUCCESS, m->mem_release_stream(0, made, stream));
+    OBJ_RELEASE(event);
+    OBJ_RELEASE(stream);
+    free(bytes);
+    component->accelerator_finalize(m);
+}
+#endif
 
 /* Copies that the driver has returned from, and not finished, come first. */
 static void late(void)
@@ -524,7 +599,7 @@ static void gone(void)
     begin();
     other = make(DEVICE, 1);
     EXPECT(OPAL_SUCCESS, m->create_stream(NONE, &stream));
-    EXPECT(OPAL_SUCCESS, m->create_event(NONE, &event));
+    EXPECT(OPAL_SUCCESS, NEW_EVENT(&event));
     for (i = 0; i < 3; ++i) {
         EXPECT(CUDA_SUCCESS, driver->cuCtxCreate_v2(&own, 0, 0));
         EXPECT(CUDA_SUCCESS, driver->cuMemAlloc_v2(&memory, SIZE));
@@ -591,7 +666,7 @@ static void refused(void)
     EXPECT(OPAL_ERR_OUT_OF_RESOURCE, m->mem_alloc(0, &made, (size_t) 1 << 50));
     CHECK(NULL == made);
     EXPECT(OPAL_ERR_BAD_PARAM, m->create_stream(NONE, NULL));
-    EXPECT(OPAL_ERR_BAD_PARAM, m->create_event(NONE, NULL));
+    EXPECT(OPAL_ERR_BAD_PARAM, NEW_EVENT(NULL));
     EXPECT(OPAL_ERR_BAD_PARAM, m->get_device(NULL));
     fill(memory, 5);
     check_is(memory, 5);
@@ -631,6 +706,9 @@ static const gpu_test_part_t parts[] = {
     {"threads", threads, "devices=2"},
     {"moves", moves, "devices=2"},
     {"streams", streams, "devices=2,delay=300"},
+#if UMRDDT_OPAL_RELEASE >= 600
+    {"later", later, "devices=2,delay=300"},
+#endif
     {"late", late, "devices=2,delay=500"},
     {"gone", gone, "devices=2,crash=1"},
     {"registered", registered, "devices=2"},

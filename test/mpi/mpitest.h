@@ -28,6 +28,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Deprecated from MPI 4.1 on; the others are new in 4.0. */
+#if 4 <= MPI_VERSION
+#define MPI_Get_elements_x        MPI_Get_elements_c
+#define MPI_Status_set_elements_x MPI_Status_set_elements_c
+#endif
+
 /** Exit status of a test that could not be run; the reason was printed. */
 #define MPITEST_SKIP 77
 

@@ -195,9 +195,9 @@ typedef struct mca_coll_umrddt_side_t {
     const void *user; /**< argument of the call, passed on if the CPU can access it */
     int parts;        /**< 0: not accessed on this process, or MPI_IN_PLACE */
     size_t count;
-    const int *counts;
-    const int *displs;
-    const MPI_Aint *far;
+    umrddt_counts_t counts;
+    umrddt_displs_t displs;
+    umrddt_far_t far;
     ompi_datatype_t *type;
     ompi_datatype_t *const *types;
     unsigned
@@ -214,8 +214,8 @@ typedef struct mca_coll_umrddt_reduction_t {
     mca_coll_umrddt_kind_t kind;
     const void *sbuf;
     void *rbuf;
-    size_t count;       /**< elements; reduce_scatter_block: of each process */
-    const int *rcounts; /**< reduce_scatter: elements of each process */
+    size_t count;            /**< elements; reduce_scatter_block: of each process */
+    umrddt_counts_t rcounts; /**< reduce_scatter: elements of each process */
     ompi_datatype_t *type;
     ompi_op_t *op; /**< NULL: the call is no reduction */
     int root;      /**< reduce */
@@ -248,10 +248,11 @@ static inline void mca_coll_umrddt_side_block(mca_coll_umrddt_side_t *side, cons
         .user = user, .parts = parts, .count = count, .type = type, .flow = flow, .extra = -1};
 }
 
-/** Parts of counts[i] elements; displs NULL: one behind the other. */
+/** Parts of counts[i] elements; no displs: one behind the other. */
 static inline void mca_coll_umrddt_side_vector(mca_coll_umrddt_side_t *side, const void *user,
-                                               int parts, const int *counts, const int *displs,
-                                               ompi_datatype_t *type, unsigned flow)
+                                               int parts, umrddt_counts_t counts,
+                                               umrddt_displs_t displs, ompi_datatype_t *type,
+                                               unsigned flow)
 {
     *side = (mca_coll_umrddt_side_t){.user = user,
                                      .parts = parts,
@@ -264,9 +265,9 @@ static inline void mca_coll_umrddt_side_vector(mca_coll_umrddt_side_t *side, con
 
 /** Parts with individual datatypes and displacements in bytes, in either displs or far. */
 static inline void mca_coll_umrddt_side_types(mca_coll_umrddt_side_t *side, const void *user,
-                                              int parts, const int *counts, const int *displs,
-                                              const MPI_Aint *far, ompi_datatype_t *const *types,
-                                              unsigned flow)
+                                              int parts, umrddt_counts_t counts,
+                                              umrddt_displs_t displs, umrddt_far_t far,
+                                              ompi_datatype_t *const *types, unsigned flow)
 {
     *side = (mca_coll_umrddt_side_t){.user = user,
                                      .parts = parts,
@@ -348,9 +349,9 @@ bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t align
  * else the given ones. They live as long as the stage.
  */
 typedef struct mca_coll_umrddt_vectors_t {
-    const int *counts;             /**< bytes of each part */
-    const int *displs;             /**< bytes; for alltoallw */
-    const MPI_Aint *far;           /**< the same, for neighbor_alltoallw */
+    umrddt_counts_t counts;        /**< bytes of each part */
+    umrddt_displs_t displs;        /**< bytes; for alltoallw */
+    umrddt_far_t far;              /**< the same, for neighbor_alltoallw */
     ompi_datatype_t *const *types; /**< MPI_BYTE, or of an empty part as given */
 } mca_coll_umrddt_vectors_t;
 

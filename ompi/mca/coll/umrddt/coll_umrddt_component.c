@@ -22,7 +22,6 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/argv.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"

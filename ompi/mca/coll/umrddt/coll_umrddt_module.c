@@ -36,11 +36,21 @@ static void module_construct(mca_coll_umrddt_module_t *module)
     mca_coll_umrddt_layouts_use();
 }
 
+/* From 6.0 on a module puts its functions into the communicator, and takes them back, by itself. */
+#if UMRDDT_OPAL_RELEASE >= 600
+#define INSTALL(name, function, by)         \
+    comm->c_coll->coll_##name = (function); \
+    comm->c_coll->coll_##name##_module = (by);
+#else
+#define INSTALL(name, function, by)
+#endif
+
 /** Save and replace a function, if there is one. */
 #define TAKE(name)                                                                         \
     if (NULL != module->saved.coll_##name && NULL != module->saved.coll_##name##_module) { \
         OBJ_RETAIN(module->saved.coll_##name##_module);                                    \
         module->super.coll_##name = mca_coll_umrddt_##name;                                \
+        INSTALL(name, mca_coll_umrddt_##name, base)                                        \
     } else {                                                                               \
         module->saved.coll_##name = NULL;                                                  \
     }
@@ -64,6 +74,23 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     return OMPI_SUCCESS;
 }
 
+#if UMRDDT_OPAL_RELEASE >= 600
+#define RESTORE(name)                                                                \
+    if (base == comm->c_coll->coll_##name##_module) {                                \
+        INSTALL(name, module->saved.coll_##name, module->saved.coll_##name##_module) \
+    }
+#define RESTORE_FORMS(name) FORMS(RESTORE, name)
+
+static int module_disable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;
+
+    MCA_COLL_UMRDDT_CALLS(RESTORE_FORMS)
+    RESTORE(reduce_local)
+    return OMPI_SUCCESS;
+}
+#endif
+
 static void module_destruct(mca_coll_umrddt_module_t *module)
 {
     mca_coll_umrddt_layouts_unuse();
@@ -86,6 +113,9 @@ mca_coll_base_module_t *mca_coll_umrddt_module_new(void)
         return NULL;
     }
     module->super.coll_module_enable = module_enable;
+#if UMRDDT_OPAL_RELEASE >= 600
+    module->super.coll_module_disable = module_disable;
+#endif
     return &module->super;
 }
 

@@ -18,8 +18,8 @@
 #include "coll_umrddt_direct.h"
 
 /** A send buffer, unless it is MPI_IN_PLACE. */
-static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int parts, int count,
-                       ompi_datatype_t *type)
+static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int parts,
+                       umrddt_count_t count, ompi_datatype_t *type)
 {
     if (MPI_IN_PLACE == sbuf) {
         mca_coll_umrddt_side_none(&sides->send, sbuf);
@@ -30,8 +30,8 @@ static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int par
 }
 
 static void allgather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                            const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                            int rcount, ompi_datatype_t *rdtype)
+                            const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+                            void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype)
 {
     send_block(sides, sbuf, 1, scount, sdtype);
     mca_coll_umrddt_side_block(&sides->recv, rbuf, mca_coll_umrddt_others(comm), (size_t) rcount,
@@ -42,8 +42,9 @@ static void allgather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t 
 }
 
 static void allgatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                             const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                             const int *rcounts, const int *displs, ompi_datatype_t *rdtype)
+                             const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+                             void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t displs,
+                             ompi_datatype_t *rdtype)
 {
     send_block(sides, sbuf, 1, scount, sdtype);
     mca_coll_umrddt_side_vector(&sides->recv, rbuf, mca_coll_umrddt_others(comm), rcounts, displs,
@@ -54,8 +55,8 @@ static void allgatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t
 }
 
 static void alltoall_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                           const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                           int rcount, ompi_datatype_t *rdtype)
+                           const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+                           void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype)
 {
     const int parts = mca_coll_umrddt_others(comm);
 
@@ -66,9 +67,9 @@ static void alltoall_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *
 }
 
 static void alltoallv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                            const void *sbuf, const int *scounts, const int *sdispls,
-                            ompi_datatype_t *sdtype, void *rbuf, const int *rcounts,
-                            const int *rdispls, ompi_datatype_t *rdtype)
+                            const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t sdispls,
+                            ompi_datatype_t *sdtype, void *rbuf, umrddt_counts_t rcounts,
+                            umrddt_displs_t rdispls, ompi_datatype_t *rdtype)
 {
     const int parts = mca_coll_umrddt_others(comm);
     unsigned flow = MCA_COLL_UMRDDT_OUT;
@@ -84,9 +85,9 @@ static void alltoallv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t 
 }
 
 static void alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                            const void *sbuf, const int *scounts, const int *sdispls,
-                            ompi_datatype_t *const *sdtypes, void *rbuf, const int *rcounts,
-                            const int *rdispls, ompi_datatype_t *const *rdtypes)
+                            const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t sdispls,
+                            ompi_datatype_t *const *sdtypes, void *rbuf, umrddt_counts_t rcounts,
+                            umrddt_displs_t rdispls, ompi_datatype_t *const *rdtypes)
 {
     const int parts = mca_coll_umrddt_others(comm);
     unsigned flow = MCA_COLL_UMRDDT_OUT;
@@ -95,14 +96,15 @@ static void alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t 
         mca_coll_umrddt_side_none(&sides->send, sbuf);
         flow |= MCA_COLL_UMRDDT_IN;
     } else {
-        mca_coll_umrddt_side_types(&sides->send, sbuf, parts, scounts, sdispls, NULL, sdtypes,
-                                   MCA_COLL_UMRDDT_IN);
+        mca_coll_umrddt_side_types(&sides->send, sbuf, parts, scounts, sdispls, UMRDDT_NO_ARRAY,
+                                   sdtypes, MCA_COLL_UMRDDT_IN);
     }
-    mca_coll_umrddt_side_types(&sides->recv, rbuf, parts, rcounts, rdispls, NULL, rdtypes, flow);
+    mca_coll_umrddt_side_types(&sides->recv, rbuf, parts, rcounts, rdispls, UMRDDT_NO_ARRAY,
+                               rdtypes, flow);
 }
 
 static void bcast_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm, void *rbuf,
-                        int count, ompi_datatype_t *dtype, int root)
+                        umrddt_count_t count, ompi_datatype_t *dtype, int root)
 {
     const bool reads = OMPI_COMM_IS_INTER(comm) ? MPI_ROOT == root : ompi_comm_rank(comm) == root;
 
@@ -132,8 +134,8 @@ static role_t role_of(ompi_communicator_t *comm, int root)
 }
 
 /** The send side of a gather. */
-static void gather_send(mca_coll_umrddt_sides_t *sides, role_t role, const void *sbuf, int scount,
-                        ompi_datatype_t *sdtype)
+static void gather_send(mca_coll_umrddt_sides_t *sides, role_t role, const void *sbuf,
+                        umrddt_count_t scount, ompi_datatype_t *sdtype)
 {
     if (ROLE_ROOT == role || ROLE_LEAF == role) {
         send_block(sides, sbuf, 1, scount, sdtype);
@@ -143,8 +145,8 @@ static void gather_send(mca_coll_umrddt_sides_t *sides, role_t role, const void 
 }
 
 static void gather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                         const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                         int rcount, ompi_datatype_t *rdtype, int root)
+                         const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+                         void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype, int root)
 {
     const role_t role = role_of(comm, root);
 
@@ -161,8 +163,9 @@ static void gather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
 }
 
 static void gatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                          const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                          const int *rcounts, const int *displs, ompi_datatype_t *rdtype, int root)
+                          const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+                          void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t displs,
+                          ompi_datatype_t *rdtype, int root)
 {
     const role_t role = role_of(comm, root);
 
@@ -179,8 +182,8 @@ static void gatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *c
 }
 
 /** The receive side of a scatter. */
-static void scatter_recv(mca_coll_umrddt_sides_t *sides, role_t role, void *rbuf, int rcount,
-                         ompi_datatype_t *rdtype)
+static void scatter_recv(mca_coll_umrddt_sides_t *sides, role_t role, void *rbuf,
+                         umrddt_count_t rcount, ompi_datatype_t *rdtype)
 {
     if (MPI_IN_PLACE != rbuf && (ROLE_ROOT == role || ROLE_LEAF == role)) {
         mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) rcount, rdtype,
@@ -191,8 +194,8 @@ static void scatter_recv(mca_coll_umrddt_sides_t *sides, role_t role, void *rbuf
 }
 
 static void scatter_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                          const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
-                          int rcount, ompi_datatype_t *rdtype, int root)
+                          const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+                          void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype, int root)
 {
     const role_t role = role_of(comm, root);
 
@@ -206,9 +209,9 @@ static void scatter_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *c
 }
 
 static void scatterv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                           const void *sbuf, const int *scounts, const int *displs,
-                           ompi_datatype_t *sdtype, void *rbuf, int rcount, ompi_datatype_t *rdtype,
-                           int root)
+                           const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t displs,
+                           ompi_datatype_t *sdtype, void *rbuf, umrddt_count_t rcount,
+                           ompi_datatype_t *rdtype, int root)
 {
     const role_t role = role_of(comm, root);
 
@@ -305,8 +308,8 @@ static inline bool both_are_large(const ompi_communicator_t *comm, int scount,
 #define gatherv_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
 #define scatterv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
 
-static inline bool gather_counts(ompi_communicator_t *comm, const void *sbuf, int scount,
-                                 ompi_datatype_t *sdtype, void *rbuf, int rcount,
+static inline bool gather_counts(ompi_communicator_t *comm, const void *sbuf, umrddt_count_t scount,
+                                 ompi_datatype_t *sdtype, void *rbuf, umrddt_count_t rcount,
                                  ompi_datatype_t *rdtype, int root)
 {
     (void) sbuf;
@@ -316,9 +319,9 @@ static inline bool gather_counts(ompi_communicator_t *comm, const void *sbuf, in
                                         : mca_coll_umrddt_counts(comm, (size_t) scount, sdtype);
 }
 
-static inline bool scatter_counts(ompi_communicator_t *comm, const void *sbuf, int scount,
-                                  ompi_datatype_t *sdtype, void *rbuf, int rcount,
-                                  ompi_datatype_t *rdtype, int root)
+static inline bool scatter_counts(ompi_communicator_t *comm, const void *sbuf,
+                                  umrddt_count_t scount, ompi_datatype_t *sdtype, void *rbuf,
+                                  umrddt_count_t rcount, ompi_datatype_t *rdtype, int root)
 {
     (void) sbuf;
     (void) rbuf;
@@ -355,63 +358,63 @@ static inline bool scatter_counts(ompi_communicator_t *comm, const void *sbuf, i
 
 /* clang-format off */
 MCA_COLL_UMRDDT_DEFINE(allgather,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype),
     (sbuf, scount, sdtype, rbuf, rcount, rdtype),
     (sstage, scount, sdtype, rstage, rcount, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(allgatherv,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, const int *rcounts, const int *displs, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t displs, ompi_datatype_t *rdtype),
     (sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype),
     (sstage, scount, sdtype, rstage, rcounts, displs, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(alltoall,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype),
     (sbuf, scount, sdtype, rbuf, rcount, rdtype),
     (sstage, scount, sdtype, rstage, rcount, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(alltoallv,
-    (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *sdtype,
-     void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t sdispls, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t rdispls, ompi_datatype_t *rdtype),
     (sbuf, scounts, sdispls, sdtype, rbuf, rcounts, rdispls, rdtype),
     (sstage, scounts, sdispls, sdtype, rstage, rcounts, rdispls, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(alltoallw,
-    (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *const *sdtypes,
-     void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *const *rdtypes),
+    (const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t sdispls, ompi_datatype_t *const *sdtypes,
+     void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t rdispls, ompi_datatype_t *const *rdtypes),
     (sbuf, scounts, sdispls, sdtypes, rbuf, rcounts, rdispls, rdtypes),
     (sstage, MCA_COLL_UMRDDT_VECTOR(0, counts, scounts), MCA_COLL_UMRDDT_VECTOR(0, displs, sdispls),
      MCA_COLL_UMRDDT_VECTOR(0, types, sdtypes), rstage, MCA_COLL_UMRDDT_VECTOR(1, counts, rcounts),
      MCA_COLL_UMRDDT_VECTOR(1, displs, rdispls), MCA_COLL_UMRDDT_VECTOR(1, types, rdtypes)))
 
 MCA_COLL_UMRDDT_DEFINE(bcast,
-    (void *rbuf, int count, ompi_datatype_t *dtype, int root),
+    (void *rbuf, umrddt_count_t count, ompi_datatype_t *dtype, int root),
     (rbuf, count, dtype, root),
     (rstage, count, dtype, root))
 
 MCA_COLL_UMRDDT_DEFINE(gather,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype, int root),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype, int root),
     (sbuf, scount, sdtype, rbuf, rcount, rdtype, root),
     (sstage, scount, sdtype, rstage, rcount, rdtype, root))
 
 MCA_COLL_UMRDDT_DEFINE(gatherv,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, const int *rcounts, const int *displs, ompi_datatype_t *rdtype, int root),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t displs, ompi_datatype_t *rdtype, int root),
     (sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype, root),
     (sstage, scount, sdtype, rstage, rcounts, displs, rdtype, root))
 
 MCA_COLL_UMRDDT_DEFINE(scatter,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype, int root),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype, int root),
     (sbuf, scount, sdtype, rbuf, rcount, rdtype, root),
     (sstage, scount, sdtype, rstage, rcount, rdtype, root))
 
 MCA_COLL_UMRDDT_DEFINE(scatterv,
-    (const void *sbuf, const int *scounts, const int *displs, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype, int root),
+    (const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t displs, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype, int root),
     (sbuf, scounts, displs, sdtype, rbuf, rcount, rdtype, root),
     (sstage, scounts, displs, sdtype, rstage, rcount, rdtype, root))
 /* clang-format on */

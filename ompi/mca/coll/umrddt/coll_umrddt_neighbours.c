@@ -32,8 +32,9 @@ static void neighbours(ompi_communicator_t *comm, int *sources, int *destination
 }
 
 static void neighbor_allgather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                     const void *sbuf, int scount, ompi_datatype_t *sdtype,
-                                     void *rbuf, int rcount, ompi_datatype_t *rdtype)
+                                     const void *sbuf, umrddt_count_t scount,
+                                     ompi_datatype_t *sdtype, void *rbuf, umrddt_count_t rcount,
+                                     ompi_datatype_t *rdtype)
 {
     int sources, destinations;
 
@@ -44,9 +45,9 @@ static void neighbor_allgather_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
 }
 
 static void neighbor_allgatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                      const void *sbuf, int scount, ompi_datatype_t *sdtype,
-                                      void *rbuf, const int *rcounts, const int *displs,
-                                      ompi_datatype_t *rdtype)
+                                      const void *sbuf, umrddt_count_t scount,
+                                      ompi_datatype_t *sdtype, void *rbuf, umrddt_counts_t rcounts,
+                                      umrddt_displs_t displs, ompi_datatype_t *rdtype)
 {
     int sources, destinations;
 
@@ -57,8 +58,9 @@ static void neighbor_allgatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_commu
 }
 
 static void neighbor_alltoall_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                    const void *sbuf, int scount, ompi_datatype_t *sdtype,
-                                    void *rbuf, int rcount, ompi_datatype_t *rdtype)
+                                    const void *sbuf, umrddt_count_t scount,
+                                    ompi_datatype_t *sdtype, void *rbuf, umrddt_count_t rcount,
+                                    ompi_datatype_t *rdtype)
 {
     int sources, destinations;
 
@@ -69,9 +71,10 @@ static void neighbor_alltoall_sides(mca_coll_umrddt_sides_t *sides, ompi_communi
 }
 
 static void neighbor_alltoallv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                     const void *sbuf, const int *scounts, const int *sdispls,
-                                     ompi_datatype_t *sdtype, void *rbuf, const int *rcounts,
-                                     const int *rdispls, ompi_datatype_t *rdtype)
+                                     const void *sbuf, umrddt_counts_t scounts,
+                                     umrddt_displs_t sdispls, ompi_datatype_t *sdtype, void *rbuf,
+                                     umrddt_counts_t rcounts, umrddt_displs_t rdispls,
+                                     ompi_datatype_t *rdtype)
 {
     int sources, destinations;
 
@@ -82,17 +85,18 @@ static void neighbor_alltoallv_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
 }
 
 static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                     const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
-                                     ompi_datatype_t *const *sdtypes, void *rbuf,
-                                     const int *rcounts, const MPI_Aint *rdispls,
+                                     const void *sbuf, umrddt_counts_t scounts,
+                                     umrddt_far_t sdispls, ompi_datatype_t *const *sdtypes,
+                                     void *rbuf, umrddt_counts_t rcounts, umrddt_far_t rdispls,
                                      ompi_datatype_t *const *rdtypes)
 {
     int sources, destinations;
 
     neighbours(comm, &sources, &destinations);
-    mca_coll_umrddt_side_types(&sides->send, sbuf, destinations, scounts, NULL, sdispls, sdtypes,
-                               MCA_COLL_UMRDDT_IN);
-    mca_coll_umrddt_side_types(&sides->recv, rbuf, sources, rcounts, NULL, rdispls, rdtypes, BOTH);
+    mca_coll_umrddt_side_types(&sides->send, sbuf, destinations, scounts, UMRDDT_NO_ARRAY, sdispls,
+                               sdtypes, MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_types(&sides->recv, rbuf, sources, rcounts, UMRDDT_NO_ARRAY, rdispls,
+                               rdtypes, BOTH);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -135,32 +139,32 @@ static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
 
 /* clang-format off */
 MCA_COLL_UMRDDT_DEFINE(neighbor_allgather,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype),
     (sbuf, scount, sdtype, rbuf, rcount, rdtype),
     (sstage, scount, sdtype, rstage, rcount, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(neighbor_allgatherv,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, const int *rcounts, const int *displs, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t displs, ompi_datatype_t *rdtype),
     (sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype),
     (sstage, scount, sdtype, rstage, rcounts, displs, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(neighbor_alltoall,
-    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
-     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_count_t scount, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_count_t rcount, ompi_datatype_t *rdtype),
     (sbuf, scount, sdtype, rbuf, rcount, rdtype),
     (sstage, scount, sdtype, rstage, rcount, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(neighbor_alltoallv,
-    (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *sdtype,
-     void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rdtype),
+    (const void *sbuf, umrddt_counts_t scounts, umrddt_displs_t sdispls, ompi_datatype_t *sdtype,
+     void *rbuf, umrddt_counts_t rcounts, umrddt_displs_t rdispls, ompi_datatype_t *rdtype),
     (sbuf, scounts, sdispls, sdtype, rbuf, rcounts, rdispls, rdtype),
     (sstage, scounts, sdispls, sdtype, rstage, rcounts, rdispls, rdtype))
 
 MCA_COLL_UMRDDT_DEFINE(neighbor_alltoallw,
-    (const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
-     ompi_datatype_t *const *sdtypes, void *rbuf, const int *rcounts, const MPI_Aint *rdispls,
+    (const void *sbuf, umrddt_counts_t scounts, umrddt_far_t sdispls,
+     ompi_datatype_t *const *sdtypes, void *rbuf, umrddt_counts_t rcounts, umrddt_far_t rdispls,
      ompi_datatype_t *const *rdtypes),
     (sbuf, scounts, sdispls, sdtypes, rbuf, rcounts, rdispls, rdtypes),
     (sstage, MCA_COLL_UMRDDT_VECTOR(0, counts, scounts), MCA_COLL_UMRDDT_VECTOR(0, far, sdispls),

@@ -152,7 +152,7 @@ static void set_ranges(work_t *work)
         if (MCA_COLL_UMRDDT_KIND_reduce == call->kind && call->root != i) {
             count = 0;
         } else if (MCA_COLL_UMRDDT_KIND_reduce_scatter == call->kind) {
-            count = (size_t) call->rcounts[i];
+            count = UMRDDT_COUNTS_GET(call->rcounts, i);
         }
         work->lists->first[i] = first;
         work->lists->count[i] = count;

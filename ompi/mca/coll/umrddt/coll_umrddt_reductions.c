@@ -27,8 +27,8 @@
     }
 
 /** Both buffers of a reduction of @p count elements; @p gets: this process receives a result. */
-static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf, int count,
-                       ompi_datatype_t *dtype, bool gets)
+static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf,
+                       umrddt_count_t count, ompi_datatype_t *dtype, bool gets)
 {
     unsigned flow = gets ? MCA_COLL_UMRDDT_OUT : 0;
 
@@ -44,8 +44,8 @@ static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *r
 }
 
 static void allreduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                            const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
-                            struct ompi_op_t *op)
+                            const void *sbuf, void *rbuf, umrddt_count_t count,
+                            ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
     (void) comm;
     DESCRIBE(allreduce, .count = (size_t) count);
@@ -53,7 +53,8 @@ static void allreduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t 
 }
 
 static void scan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm, const void *sbuf,
-                       void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op)
+                       void *rbuf, umrddt_count_t count, ompi_datatype_t *dtype,
+                       struct ompi_op_t *op)
 {
     (void) comm;
     DESCRIBE(scan, .count = (size_t) count);
@@ -61,7 +62,7 @@ static void scan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm
 }
 
 static void exscan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                         const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
+                         const void *sbuf, void *rbuf, umrddt_count_t count, ompi_datatype_t *dtype,
                          struct ompi_op_t *op)
 {
     DESCRIBE(exscan, .count = (size_t) count);
@@ -70,7 +71,7 @@ static void exscan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
 }
 
 static void reduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                         const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
+                         const void *sbuf, void *rbuf, umrddt_count_t count, ompi_datatype_t *dtype,
                          struct ompi_op_t *op, int root)
 {
     const bool inter = OMPI_COMM_IS_INTER(comm);
@@ -112,27 +113,27 @@ static void scattered_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, vo
 }
 
 /** Elements of all processes. */
-static size_t sum(ompi_communicator_t *comm, const int *rcounts)
+static size_t sum(ompi_communicator_t *comm, umrddt_counts_t rcounts)
 {
     size_t all = 0;
 
     for (int i = 0; i < ompi_comm_size(comm); ++i) {
-        all += (size_t) rcounts[i];
+        all += UMRDDT_COUNTS_GET(rcounts, i);
     }
     return all;
 }
 
 static void reduce_scatter_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                 const void *sbuf, void *rbuf, const int *rcounts,
+                                 const void *sbuf, void *rbuf, umrddt_counts_t rcounts,
                                  ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
     DESCRIBE(reduce_scatter, .rcounts = rcounts);
-    scattered_sides(sides, sbuf, rbuf, sum(comm, rcounts), (size_t) rcounts[ompi_comm_rank(comm)],
-                    dtype);
+    scattered_sides(sides, sbuf, rbuf, sum(comm, rcounts),
+                    UMRDDT_COUNTS_GET(rcounts, ompi_comm_rank(comm)), dtype);
 }
 
 static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
-                                       const void *sbuf, void *rbuf, int rcount,
+                                       const void *sbuf, void *rbuf, umrddt_count_t rcount,
                                        ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
     DESCRIBE(reduce_scatter_block, .count = (size_t) rcount);
@@ -187,7 +188,7 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
 
 /* clang-format off */
 #define REDUCTION                                                                              \
-    (const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op),   \
+    (const void *sbuf, void *rbuf, umrddt_count_t count, ompi_datatype_t *dtype, struct ompi_op_t *op),   \
     (sbuf, rbuf, count, dtype, op),                                                            \
     (sstage, rstage, count, dtype, op)
 #define DEFINE(name, ...) MCA_COLL_UMRDDT_DEFINE(name, __VA_ARGS__)
@@ -197,24 +198,24 @@ DEFINE(scan, REDUCTION)
 DEFINE(exscan, REDUCTION)
 
 MCA_COLL_UMRDDT_DEFINE(reduce,
-    (const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op,
+    (const void *sbuf, void *rbuf, umrddt_count_t count, ompi_datatype_t *dtype, struct ompi_op_t *op,
      int root),
     (sbuf, rbuf, count, dtype, op, root),
     (sstage, rstage, count, dtype, op, root))
 
 MCA_COLL_UMRDDT_DEFINE(reduce_scatter,
-    (const void *sbuf, void *rbuf, const int *rcounts, ompi_datatype_t *dtype,
+    (const void *sbuf, void *rbuf, umrddt_counts_t rcounts, ompi_datatype_t *dtype,
      struct ompi_op_t *op),
     (sbuf, rbuf, rcounts, dtype, op),
     (sstage, rstage, rcounts, dtype, op))
 
 MCA_COLL_UMRDDT_DEFINE(reduce_scatter_block,
-    (const void *sbuf, void *rbuf, int rcount, ompi_datatype_t *dtype, struct ompi_op_t *op),
+    (const void *sbuf, void *rbuf, umrddt_count_t rcount, ompi_datatype_t *dtype, struct ompi_op_t *op),
     (sbuf, rbuf, rcount, dtype, op),
     (sstage, rstage, rcount, dtype, op))
 /* clang-format on */
 
-int mca_coll_umrddt_reduce_local(const void *inbuf, void *inoutbuf, int count,
+int mca_coll_umrddt_reduce_local(const void *inbuf, void *inoutbuf, umrddt_count_t count,
                                  ompi_datatype_t *dtype, struct ompi_op_t *op,
                                  mca_coll_base_module_t *base)
 {

@@ -22,6 +22,8 @@
 
 #include "ompi_config.h"
 
+#include <string.h>
+
 #include "opal/class/opal_free_list.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -216,6 +218,8 @@ int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage
     }
     OMPI_REQUEST_INIT(&request->super.super, persistent);
     request->super.super.req_mpi_object.comm = comm;
+    /* no objects or arrays that Open MPI attached to the request's previous use and released */
+    memset(&request->super.data, 0, sizeof(request->super.data));
     request->stage = stage;
     request->inner = inner;
     if (!persistent) {

@@ -41,7 +41,7 @@ static ompi_datatype_t *type_of(const mca_coll_umrddt_side_t *side, int i)
 
 static size_t count_of(const mca_coll_umrddt_side_t *side, int i)
 {
-    return NULL != side->counts ? (size_t) side->counts[i] : side->count;
+    return UMRDDT_NO_ARRAY != side->counts ? UMRDDT_COUNTS_GET(side->counts, i) : side->count;
 }
 
 static int64_t extent_of(const ompi_datatype_t *type)
@@ -52,14 +52,15 @@ static int64_t extent_of(const ompi_datatype_t *type)
 /** Offset of part @p i from the address; earlier parts have @p before elements in total. */
 static int64_t offset_of(const mca_coll_umrddt_side_t *side, int i, size_t before)
 {
-    if (NULL != side->far) {
-        return (int64_t) side->far[i];
+    if (UMRDDT_NO_ARRAY != side->far) {
+        return UMRDDT_FAR_GET(side->far, i);
     }
     if (NULL != side->types) {
-        return side->displs[i];
+        return UMRDDT_DISPLS_GET(side->displs, i);
     }
     return extent_of(side->type)
-           * (NULL != side->displs ? (int64_t) side->displs[i] : (int64_t) before);
+           * (UMRDDT_NO_ARRAY != side->displs ? UMRDDT_DISPLS_GET(side->displs, i)
+                                              : (int64_t) before);
 }
 
 void mca_coll_umrddt_side_part(const mca_coll_umrddt_side_t *side, int i,
@@ -273,7 +274,7 @@ static bool is_contiguous(const ompi_datatype_t *type, size_t count)
 bool mca_coll_umrddt_side_is_contiguous(const mca_coll_umrddt_side_t *side)
 {
     if (NULL == side->types) {
-        return is_contiguous(side->type, NULL == side->counts ? side->count : 2);
+        return is_contiguous(side->type, UMRDDT_NO_ARRAY == side->counts ? side->count : 2);
     }
     for (int i = 0; i < side->parts; ++i) {
         if (!mca_coll_umrddt_side_is_empty(side, i)
@@ -295,7 +296,7 @@ bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t align
         const size_t count = count_of(side, i);
         const size_t size = type_of(side, i)->super.size;
 
-        if (0 < size && INT_MAX / size < count) {
+        if (INT_MAX / (0 < size ? size : 1) < count) {
             return false;
         }
         bytes += count * size + alignment;
@@ -318,7 +319,7 @@ size_t mca_coll_umrddt_side_pack(const mca_coll_umrddt_side_t *side,
          * there is a message, and the other process may not pack. */
         types[i] = side->types[i];
         far[i] = 0;
-        counts[i] = side->counts[i];
+        counts[i] = (int) count_of(side, (int) i);
         if (!mca_coll_umrddt_side_is_empty(side, (int) i)) {
             mca_coll_umrddt_piece_t *piece = &pieces->list[k++];
 
@@ -330,8 +331,10 @@ size_t mca_coll_umrddt_side_pack(const mca_coll_umrddt_side_t *side,
         }
         displs[i] = (int) far[i];
     }
-    *vectors =
-        (mca_coll_umrddt_vectors_t){.counts = counts, .displs = displs, .far = far, .types = types};
+    *vectors = (mca_coll_umrddt_vectors_t){.counts = UMRDDT_COUNTS_OF(counts),
+                                           .displs = UMRDDT_DISPLS_OF(displs),
+                                           .far = UMRDDT_FAR_OF(far),
+                                           .types = types};
     return end;
 }
 
@@ -355,7 +358,8 @@ static bool parts_stay(const mca_coll_umrddt_side_t *side, const opal_umrddt_gpu
 {
     size_t before = 0;
 
-    if (NULL == side->counts && NULL == side->displs && NULL == side->far) {
+    if (UMRDDT_NO_ARRAY == side->counts && UMRDDT_NO_ARRAY == side->displs
+        && UMRDDT_NO_ARRAY == side->far) {
         return part_stays(side, 0, 0, memory)
                && part_stays(side, side->parts - 1, side->count * (size_t) (side->parts - 1),
                              memory);
@@ -400,7 +404,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
 
     while (i < side->parts && mca_coll_umrddt_side_is_empty(side, i)) {
         /* parts with a common count are either all empty or none is */
-        i = NULL == side->counts ? side->parts : i + 1;
+        i = UMRDDT_NO_ARRAY == side->counts ? side->parts : i + 1;
     }
     if (i >= side->parts) {
         return MCA_COLL_UMRDDT_CPU;

@@ -39,9 +39,9 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_users.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
-#include "opal/util/show_help.h"
 
 #include "coll_umrddt.h"
+#include "umrddt_help.h"
 
 #define ALIGNMENT    64   /* offsets are preserved modulo this */
 #define PARTS_CACHED 4096 /* arrays of more parts than this are freed */

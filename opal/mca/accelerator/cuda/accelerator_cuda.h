@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Shared declarations of accelerator/cuda. The component makes an Open MPI 5.0 without CUDA
- * CUDA-aware. Its functions implement Open MPI's opal/mca/accelerator/accelerator.h.
+ * Shared declarations of accelerator/cuda. The component makes an Open MPI 5.0 or 6.0
+ * without CUDA CUDA-aware. Its functions implement Open MPI's opal/mca/accelerator/accelerator.h.
  *
  * Rules for every function: callable from any thread, with or without a current context. The
  * thread's current context is restored. No context is created before the application creates one.
@@ -26,6 +26,8 @@
 
 #include "opal/mca/accelerator/accelerator.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+
+#include "umrddt_compat.h"
 
 BEGIN_C_DECLS
 
@@ -136,8 +138,28 @@ int opal_accelerator_cuda_mem_move(int to_device, int from_device, void *to, con
 
 /* ---- streams and events (accelerator_cuda_stream.c) ---- */
 
+/* From 6.0 on an event may be for other processes, but not if is_ipc_enabled is false. */
+#if UMRDDT_OPAL_RELEASE >= 600
+#define OPAL_ACCELERATOR_CUDA_IPC , bool umrddt_unused __attribute__((unused))
+
+/** Create and release the stream that MCA_ACCELERATOR_STREAM_DEFAULT stands for. */
+int opal_accelerator_cuda_streams_open(void);
+void opal_accelerator_cuda_streams_close(void);
+
+int opal_accelerator_cuda_sync_stream(opal_accelerator_stream_t *stream);
+int opal_accelerator_cuda_wait_event(int dev_id, opal_accelerator_event_t *event,
+                                     opal_accelerator_stream_t *stream);
+/** As mem_copy_async, for ends that may overlap; then it waits. */
+int opal_accelerator_cuda_mem_move_async(int to_device, int from_device, void *to, const void *from,
+                                         size_t size, opal_accelerator_stream_t *stream,
+                                         opal_accelerator_transfer_type_t type);
+#else
+#define OPAL_ACCELERATOR_CUDA_IPC
+#endif
+
 int opal_accelerator_cuda_create_stream(int dev_id, opal_accelerator_stream_t **stream);
-int opal_accelerator_cuda_create_event(int dev_id, opal_accelerator_event_t **event);
+int opal_accelerator_cuda_create_event(int dev_id,
+                                       opal_accelerator_event_t **event OPAL_ACCELERATOR_CUDA_IPC);
 int opal_accelerator_cuda_record_event(int dev_id, opal_accelerator_event_t *event,
                                        opal_accelerator_stream_t *stream);
 int opal_accelerator_cuda_query_event(int dev_id, opal_accelerator_event_t *event);

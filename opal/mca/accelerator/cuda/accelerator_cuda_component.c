@@ -289,6 +289,135 @@ static int device_can_access_peer(int *access, int dev1, int dev2)
                                                                                 : OPAL_ERROR;
 }
 
+/* ---- from 6.0 on ---- */
+
+#if UMRDDT_OPAL_RELEASE >= 600
+/* Memory is allocated and released at once: before, and after, all work of the stream. */
+static int mem_alloc_stream(int dev_id, void **address, size_t size,
+                            opal_accelerator_stream_t *stream)
+{
+    return NULL == stream ? OPAL_ERR_BAD_PARAM : mem_alloc(dev_id, address, size);
+}
+
+static int mem_release_stream(int dev_id, void *address, opal_accelerator_stream_t *stream)
+{
+    int rc = opal_accelerator_cuda_sync_stream(stream);
+
+    return OPAL_SUCCESS == rc ? mem_release(dev_id, address) : rc;
+}
+
+/* Processes exchange memory by other means: Open MPI does not call the functions below then. */
+static bool is_ipc_enabled(void)
+{
+    return false;
+}
+
+static int get_ipc_handle(int dev_id, void *address, opal_accelerator_ipc_handle_t *handle)
+{
+    (void) dev_id, (void) address, (void) handle;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static int import_ipc_handle(int dev_id, uint8_t bytes[IPC_MAX_HANDLE_SIZE],
+                             opal_accelerator_ipc_handle_t *handle)
+{
+    (void) dev_id, (void) bytes, (void) handle;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static int open_ipc_handle(int dev_id, opal_accelerator_ipc_handle_t *handle, void **address)
+{
+    (void) dev_id, (void) handle, (void) address;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static int compare_ipc_handles(uint8_t first[IPC_MAX_HANDLE_SIZE],
+                               uint8_t second[IPC_MAX_HANDLE_SIZE])
+{
+    return memcmp(first, second, IPC_MAX_HANDLE_SIZE);
+}
+
+static int get_ipc_event_handle(opal_accelerator_event_t *event,
+                                opal_accelerator_ipc_event_handle_t *handle)
+{
+    (void) event, (void) handle;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static int import_ipc_event_handle(uint8_t bytes[IPC_MAX_HANDLE_SIZE],
+                                   opal_accelerator_ipc_event_handle_t *handle)
+{
+    (void) bytes, (void) handle;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+static int open_ipc_event_handle(opal_accelerator_ipc_event_handle_t *handle,
+                                 opal_accelerator_event_t *event)
+{
+    (void) handle, (void) event;
+    return OPAL_ERR_NOT_SUPPORTED;
+}
+
+/* None before the application has initialized CUDA. */
+static int num_devices(int *devices)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+
+    if (NULL == devices) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    *devices = 0;
+    if (!opal_umrddt_gpu_in_use() || OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        return OPAL_SUCCESS;
+    }
+    return opal_accelerator_cuda_result(driver->cuDeviceGetCount(devices),
+                                        "the devices cannot be counted");
+}
+
+/* GB/s: two transfers of the bus in each clock, which is in kHz. */
+static int get_mem_bw(int dev_id, float *bw)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    int clock = 0, width = 0;
+    CUdevice device;
+
+    if (NULL == bw) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    if (!opal_umrddt_gpu_in_use() || OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (CUDA_SUCCESS != driver->cuDeviceGet(&device, dev_id)
+        || CUDA_SUCCESS
+               != driver->cuDeviceGetAttribute(&clock, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+                                               device)
+        || CUDA_SUCCESS
+               != driver->cuDeviceGetAttribute(&width, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+                                               device)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    *bw = 2.0f * (float) clock * (float) (width / 8) / 1e6f;
+    return OPAL_SUCCESS;
+}
+
+/* Open MPI frees the texts. */
+static void get_memkind(ompi_memkind_t *memkind)
+{
+    static const char *const restrictors[] = {"host", "device", "managed"};
+
+    memkind->im_name = strdup("cuda");
+    memkind->im_no_restrictors = false;
+    memkind->im_num_restrictors = 3;
+    for (int i = 0; i < 3; ++i) {
+        memkind->im_restrictors[i] = strdup(restrictors[i]);
+    }
+}
+
+#define FUNCTIONS 33
+#else
+#define FUNCTIONS 17
+#endif
+
 /* ---- the component ---- */
 
 const opal_accelerator_base_module_t opal_accelerator_cuda_module = {
@@ -309,10 +438,28 @@ const opal_accelerator_base_module_t opal_accelerator_cuda_module = {
     .get_device_pci_attr = get_device_pci_attr,
     .device_can_access_peer = device_can_access_peer,
     .get_buffer_id = get_buffer_id,
+#if UMRDDT_OPAL_RELEASE >= 600
+    .sync_stream = opal_accelerator_cuda_sync_stream,
+    .wait_event = opal_accelerator_cuda_wait_event,
+    .mem_move_async = opal_accelerator_cuda_mem_move_async,
+    .mem_alloc_stream = mem_alloc_stream,
+    .mem_release_stream = mem_release_stream,
+    .is_ipc_enabled = is_ipc_enabled,
+    .get_ipc_handle = get_ipc_handle,
+    .import_ipc_handle = import_ipc_handle,
+    .open_ipc_handle = open_ipc_handle,
+    .compare_ipc_handles = compare_ipc_handles,
+    .get_ipc_event_handle = get_ipc_event_handle,
+    .import_ipc_event_handle = import_ipc_event_handle,
+    .open_ipc_event_handle = open_ipc_event_handle,
+    .num_devices = num_devices,
+    .get_mem_bw = get_mem_bw,
+    .get_memkind = get_memkind,
+#endif
 };
 
 /* Exactly these functions: one added by another release would be an invalid pointer here. */
-_Static_assert(17 * sizeof(void (*)(void)) == sizeof(opal_accelerator_base_module_t),
+_Static_assert(FUNCTIONS * sizeof(void (*)(void)) == sizeof(opal_accelerator_base_module_t),
                "accelerator.h of Open MPI has functions that are not here");
 
 /* Loads the driver and calls none of its functions. NULL: Open MPI tries the next component. */
@@ -325,6 +472,11 @@ static opal_accelerator_base_module_t *init(void)
     if (!umrddt_right_release(&built_for) || OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
         return NULL;
     }
+#if UMRDDT_OPAL_RELEASE >= 600
+    if (OPAL_SUCCESS != opal_accelerator_cuda_streams_open()) {
+        return NULL;
+    }
+#endif
     module = opal_accelerator_cuda_module;
     return &module;
 }
@@ -332,6 +484,9 @@ static opal_accelerator_base_module_t *init(void)
 static void finalize(opal_accelerator_base_module_t *module)
 {
     (void) module;
+#if UMRDDT_OPAL_RELEASE >= 600
+    opal_accelerator_cuda_streams_close();
+#endif
     opal_accelerator_cuda_contexts_close();
 }
 

@@ -193,6 +193,32 @@ int opal_accelerator_cuda_create_stream(int dev_id, opal_accelerator_stream_t **
     return OPAL_SUCCESS;
 }
 
+#if UMRDDT_OPAL_RELEASE >= 600
+static opal_accelerator_stream_t *default_stream;
+
+int opal_accelerator_cuda_streams_open(void)
+{
+    return opal_accelerator_cuda_create_stream(MCA_ACCELERATOR_NO_DEVICE_ID, &default_stream);
+}
+
+void opal_accelerator_cuda_streams_close(void)
+{
+    if (NULL != default_stream) {
+        OBJ_RELEASE(default_stream);
+    }
+}
+#endif
+
+static opal_accelerator_cuda_stream_t *stream_of(opal_accelerator_stream_t *super)
+{
+#if UMRDDT_OPAL_RELEASE >= 600
+    if (MCA_ACCELERATOR_STREAM_DEFAULT == super) {
+        super = default_stream;
+    }
+#endif
+    return (opal_accelerator_cuda_stream_t *) super;
+}
+
 /* With the stream's lock. */
 static CUresult copy_in(opal_accelerator_cuda_stream_t *stream,
                         const opal_accelerator_cuda_copy_t *copy)
@@ -225,7 +251,7 @@ int opal_accelerator_cuda_mem_copy_async(int to_device, int from_device, void *t
                                          size_t size, opal_accelerator_stream_t *super,
                                          opal_accelerator_transfer_type_t type)
 {
-    opal_accelerator_cuda_stream_t *stream = (opal_accelerator_cuda_stream_t *) super;
+    opal_accelerator_cuda_stream_t *stream = stream_of(super);
     opal_accelerator_cuda_copy_t copy;
     CUresult result;
     int rc;
@@ -280,7 +306,8 @@ static void event_destruct(opal_accelerator_cuda_event_t *event)
 static OBJ_CLASS_INSTANCE(opal_accelerator_cuda_event_t, opal_object_t, event_construct,
                           event_destruct);
 
-int opal_accelerator_cuda_create_event(int dev_id, opal_accelerator_event_t **event)
+int opal_accelerator_cuda_create_event(int dev_id,
+                                       opal_accelerator_event_t **event OPAL_ACCELERATOR_CUDA_IPC)
 {
     opal_accelerator_cuda_event_t *made;
 
@@ -314,7 +341,7 @@ static CUresult record(opal_accelerator_cuda_event_t *event, const link_t *link)
 int opal_accelerator_cuda_record_event(int dev_id, opal_accelerator_event_t *super_event,
                                        opal_accelerator_stream_t *super_stream)
 {
-    opal_accelerator_cuda_stream_t *stream = (opal_accelerator_cuda_stream_t *) super_stream;
+    opal_accelerator_cuda_stream_t *stream = stream_of(super_stream);
     opal_accelerator_cuda_event_t *event = (opal_accelerator_cuda_event_t *) super_event;
     CUresult rc = CUDA_SUCCESS;
     const link_t *last;
@@ -372,3 +399,70 @@ int opal_accelerator_cuda_query_event(int dev_id, opal_accelerator_event_t *supe
                ? OPAL_ERR_RESOURCE_BUSY
                : opal_accelerator_cuda_result(rc, "the work of a stream failed");
 }
+
+/* ---- from 6.0 on ---- */
+
+#if UMRDDT_OPAL_RELEASE >= 600
+int opal_accelerator_cuda_sync_stream(opal_accelerator_stream_t *super)
+{
+    opal_accelerator_cuda_stream_t *stream = stream_of(super);
+    CUresult rc;
+
+    if (NULL == stream) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    pthread_mutex_lock(&stream->lock);
+    rc = finish(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return opal_accelerator_cuda_result(rc, "the work of a stream failed");
+}
+
+int opal_accelerator_cuda_wait_event(int dev_id, opal_accelerator_event_t *super_event,
+                                     opal_accelerator_stream_t *super_stream)
+{
+    opal_accelerator_cuda_stream_t *stream = stream_of(super_stream);
+    opal_accelerator_cuda_event_t *event = (opal_accelerator_cuda_event_t *) super_event;
+    CUresult rc = CUDA_SUCCESS;
+    link_t *link;
+    bool pushed;
+
+    (void) dev_id;
+    if (NULL == event || NULL == stream) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    pthread_mutex_lock(&stream->lock);
+    pthread_mutex_lock(&event->lock);
+    /* no work was recorded, or it ended with its context: nothing to wait for */
+    if (NULL != event->context && opal_accelerator_cuda_context_exists(event->context)) {
+        rc = opal_accelerator_cuda_enter(event->context, &pushed);
+        if (CUDA_SUCCESS == rc) {
+            rc = link_in(stream, event->context, &link);
+            if (CUDA_SUCCESS == rc) {
+                rc = the_driver()->cuStreamWaitEvent(link->stream, event->event, 0);
+            }
+            opal_accelerator_cuda_leave(pushed);
+        }
+    }
+    pthread_mutex_unlock(&event->lock);
+    pthread_mutex_unlock(&stream->lock);
+    return opal_accelerator_cuda_result(rc, "a stream cannot wait for an event");
+}
+
+int opal_accelerator_cuda_mem_move_async(int to_device, int from_device, void *to, const void *from,
+                                         size_t size, opal_accelerator_stream_t *stream,
+                                         opal_accelerator_transfer_type_t type)
+{
+    const uintptr_t low = (uintptr_t) (to < from ? to : from);
+    const uintptr_t high = (uintptr_t) (to < from ? from : to);
+    int rc;
+
+    if (high - low >= size) {
+        return opal_accelerator_cuda_mem_copy_async(to_device, from_device, to, from, size, stream,
+                                                    type);
+    }
+    rc = opal_accelerator_cuda_sync_stream(stream);
+    return OPAL_SUCCESS == rc
+               ? opal_accelerator_cuda_mem_move(to_device, from_device, to, from, size, type)
+               : rc;
+}
+#endif

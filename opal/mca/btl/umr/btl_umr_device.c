@@ -24,10 +24,10 @@
 #include "opal/util/argv.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_device.h"
+#include "umrddt_help.h"
 
 /** Split "NAME:PORT"; false if the text has another form. */
 static bool parse_name(const char *text, char *name, size_t size, uint8_t *port)

@@ -19,7 +19,6 @@
 
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_check.h"
@@ -31,6 +30,7 @@
 #include "opal/mca/btl/umr/btl_umr_put_sgl.h"
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
+#include "umrddt_help.h"
 
 /* Always exists: holds the counters of a process without an HCA. */
 static mca_btl_umr_hca_t first_hca;

@@ -26,10 +26,10 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_module.h"
+#include "umrddt_help.h"
 
 static mca_btl_umr_module_t *const module = &mca_btl_umr_module;
 

@@ -38,13 +38,13 @@
 #include "opal/runtime/opal_params.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_loose.h"
 #include "opal/mca/btl/umr/btl_umr_mr.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_unmaps.h"
+#include "umrddt_help.h"
 
 /* Access flags of the cache for a writable registration. */
 #define MCA_BTL_UMR_REG_WRITABLE \

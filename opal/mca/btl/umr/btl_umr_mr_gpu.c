@@ -33,12 +33,12 @@
 
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_mr_gpu.h"
+#include "umrddt_help.h"
 
 /* Lookups between checks whether the memory of the least recently used entry still exists. */
 #define LOOK_PERIOD 64

@@ -23,6 +23,7 @@
 #include "opal/mca/btl/umr/btl_umr_params.h"
 #include "opal/mca/btl/umr/btl_umr_types.h"
 #include "umrddt_params.h"
+#include "umrddt_help.h"
 
 mca_btl_umr_params_t mca_btl_umr_params;
 

@@ -24,11 +24,11 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/argv.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/base/base.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
+#include "umrddt_help.h"
 
 /** PMLs that have no transport of their own, or that interpose as umrddt does. */
 #define NOT_A_HOST "^umrddt,v,monitoring,crcpw,example"

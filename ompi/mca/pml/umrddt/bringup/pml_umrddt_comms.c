@@ -21,7 +21,6 @@
 
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/info.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
@@ -30,6 +29,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
+#include "umrddt_help.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 

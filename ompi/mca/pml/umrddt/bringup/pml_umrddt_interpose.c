@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/base/base.h"
 
@@ -41,6 +40,7 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "umrddt_help.h"
 
 /** @return false: no memory */
 static bool lists_init(void)

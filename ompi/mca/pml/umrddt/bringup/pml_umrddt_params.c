@@ -27,7 +27,6 @@
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/util/show_help.h"
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_map.h"
@@ -38,6 +37,7 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "umrddt_params.h"
+#include "umrddt_help.h"
 
 /** Minimum number of pieces of gpu_chunk bytes in gpu_pinned. */
 #define LEAST_CHUNKS 2

@@ -29,11 +29,11 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
+#include "umrddt_help.h"
 
 /** A control message that the base PML sends or has refused, or the receive buffer of a NACK. */
 typedef struct control_t {

@@ -24,10 +24,9 @@
 
 #include <string.h>
 
-#include "opal/util/show_help.h"
-
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "umrddt_help.h"
 
 void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *datatype,
                                 opal_umrddt_gpu_where_t *where)

@@ -17,12 +17,11 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "opal/util/show_help.h"
-
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "umrddt_help.h"
 
 void mca_pml_umrddt_stage_failed(const opal_umrddt_gpu_where_t *where, size_t size, bool in, int rc)
 {
@@ -84,7 +83,9 @@ static ompi_datatype_t *type_new(size_t size)
         ompi_datatype_destroy(&type);
         return NULL;
     }
-    type->super.flags &= (uint16_t) ~(OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS);
+    /* of 16 bits, and of 32 from Open MPI 6.0 on */
+    type->super.flags &= (__typeof__(type->super.flags)) ~(OPAL_DATATYPE_FLAG_CONTIGUOUS
+                                                           | OPAL_DATATYPE_FLAG_NO_GAPS);
     return type;
 }
 

@@ -29,11 +29,11 @@
 #include "ompi/mca/osc/osc.h"
 #include "ompi/win/win.h"
 #include "opal/mca/base/base.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "umrddt_help.h"
 
 /** Maximum number of components and of modules that are replaced; others are left unchanged. */
 #define MOST 8
@@ -93,13 +93,14 @@ static const ompi_osc_base_module_t *module_of(const ompi_osc_base_module_t *mod
         return module_of(win->w_osc_module)->osc_##NAME(__VA_ARGS__); \
     }
 
-#define ORIGIN                   origin, origin_count, origin_type
-#define RESULT                   result, result_count, result_type
-#define TARGET                   target, displacement, target_count, target_type
-#define ORIGIN_PARAMETERS(CONST) CONST void *origin, int origin_count, ompi_datatype_t *origin_type
-#define RESULT_PARAMETERS        void *result, int result_count, ompi_datatype_t *result_type
+#define ORIGIN origin, origin_count, origin_type
+#define RESULT result, result_count, result_type
+#define TARGET target, displacement, target_count, target_type
+#define ORIGIN_PARAMETERS(CONST) \
+    CONST void *origin, umrddt_count_t origin_count, ompi_datatype_t *origin_type
+#define RESULT_PARAMETERS void *result, umrddt_count_t result_count, ompi_datatype_t *result_type
 #define TARGET_PARAMETERS \
-    int target, ptrdiff_t displacement, int target_count, ompi_datatype_t *target_type
+    int target, ptrdiff_t displacement, umrddt_count_t target_count, ompi_datatype_t *target_type
 #define IS_GPU(BUFFER) is_gpu(BUFFER, BUFFER##_count, BUFFER##_type)
 
 CALL(put, "Put", IS_GPU(origin), (ORIGIN_PARAMETERS(const), TARGET_PARAMETERS, ompi_win_t *win),
@@ -176,7 +177,7 @@ static void look_after(ompi_osc_base_module_t *module)
  * ------------------------------------------------------------------------------------------- */
 
 /* All processes of a window learn that one of them has GPU memory; else they would wait for it. */
-static int select_in(int which, ompi_win_t *win, void **base, size_t size, int unit,
+static int select_in(int which, ompi_win_t *win, void **base, size_t size, umrddt_unit_t unit,
                      ompi_communicator_t *comm, opal_info_t *info, int flavor, int *model)
 {
     int mine = MPI_WIN_FLAVOR_CREATE == flavor && is_gpu(*base, size, MPI_BYTE), any = mine, rc;
@@ -202,7 +203,7 @@ static int select_in(int which, ompi_win_t *win, void **base, size_t size, int u
 }
 
 #define SELECT(N)                                                                               \
-    static int select_##N(ompi_win_t *win, void **base, size_t size, int unit,                  \
+    static int select_##N(ompi_win_t *win, void **base, size_t size, umrddt_unit_t unit,        \
                           ompi_communicator_t *comm, opal_info_t *info, int flavor, int *model) \
     {                                                                                           \
         return select_in(N, win, base, size, unit, comm, info, flavor, model);                  \

@@ -21,7 +21,6 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_explain.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_var.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
@@ -31,6 +30,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
+#include "umrddt_help.h"
 
 /** Number of times that a sender expects a layout to be sent, unless pml_umrddt_reuse is greater. A
  * halo exchange, for example, maps its keys once and uses them until it ends. */
