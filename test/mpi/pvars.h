@@ -114,6 +114,7 @@ typedef enum pvars_index_t {
     PVARS_GPU_SYNC_SET,
     PVARS_GPU_SYNC_WAITS,
     PVARS_ACCELERATOR_LOOKUPS,
+    PVARS_PACK_DEVICE,
     PVARS_MAX
 } pvars_index_t;
 
