@@ -339,6 +339,29 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     }
 }
 
+/* Contiguous messages from GPU to GPU of two nodes by the base PML, unless umrddt stages them. */
+static void by_base(tune_t *tune, char *send, char *recv)
+{
+    uint64_t before[BENCH_PVAR_COUNT], after[BENCH_PVAR_COUNT];
+    double small, large;
+    int staged;
+
+    bench_pvars_read(&tune->pvars, before);
+    small = vector(tune, MCA_PML_UMRDDT_SCHEME_BASE, send, recv, 1, 104);
+    bench_pvars_read(&tune->pvars, after);
+    staged = before[BENCH_PVAR_STAGED_SENDS] != after[BENCH_PVAR_STAGED_SENDS];
+    MPI_Allreduce(MPI_IN_PLACE, &staged, 1, MPI_INT, MPI_MAX,
+                  tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
+    if (staged) {
+        return;
+    }
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_BASE, send, recv, 1, LARGE);
+    TUNE_FIGURE(tune, gpu_base_latency, small);
+    if (large > small) {
+        TUNE_FIGURE(tune, gpu_base_rate, LARGE / (large - small));
+    }
+}
+
 static void by_hca(tune_t *tune, char *send, char *recv, char *host)
 {
     double small, large, gather;
@@ -392,6 +415,9 @@ void tune_gpu(tune_t *tune)
     send = bench_gpu_alloc(SPAN);
     recv = bench_gpu_alloc(SPAN);
     by_ipc(tune, send, recv);
+    if (!tune->near && tune_time_left(tune)) {
+        by_base(tune, send, recv);
+    }
     if (tune_time_left(tune)) {
         host = bench_alloc(SPAN);
         by_hca(tune, send, recv, host);

@@ -346,8 +346,12 @@ static const char *why_not(const info_explain_t *what, const decision_t *decisio
         return what->from_gpu ? "the receiver is on a remote node"
                               : "the send buffer is not in GPU memory";
     }
-    if (!what->hca && (on_hca || MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id)) {
+    if (!what->hca && on_hca) {
         return "this machine has no mlx5 device";
+    }
+    if (!what->hca && MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id
+        && (decision->near || MCA_PML_UMRDDT_BASE_GPU_NONE == mca_pml_umrddt.base_gpu)) {
+        return "this machine has no mlx5 device, and the base PML gets no GPU memory here";
     }
     if (on_hca) {
         return what->from_gpu && decision->near

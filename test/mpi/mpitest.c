@@ -236,8 +236,8 @@ void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threa
  * UMRDDT_TEST_EXPECT: "taken": umrddt must have handled messages in this run, otherwise the run
  * tested only the base PML; "none": it must have handled none. "gpu": some messages must have been
  * in GPU memory, and carried by umrddt with any scheme; "pack": all handled messages were packed,
- * in chunks; "packed": some were; "HCA": some messages used the HCA, and GPU memory was registered
- * with it.
+ * in chunks; "packed": some were; "device": some were, and the base PML carried chunks in GPU
+ * memory of both ends; "HCA": some messages used the HCA, and GPU memory was registered with it.
  */
 static void check_expectation(void)
 {
@@ -283,6 +283,10 @@ static void check_expectation(void)
             CHECK_INT(all.value[PVARS_RECVS_PACK], all.value[PVARS_HANDLED_SENDS]);
             CHECK_INT(packed, all.value[PVARS_HANDLED_SENDS]);
         }
+    } else if (0 == strcmp(expect, "device")) {
+        CHECK(0 < all.value[PVARS_SENDS_PACK_GDR] && 0 < all.value[PVARS_RECVS_PACK]);
+        CHECK(0 < all.value[PVARS_PACK_DEVICE]);
+        CHECK_INT(all.value[PVARS_PACK_BY_HCA], 0);
     } else {
         CHECK(0 == strcmp(expect, "any"));
     }

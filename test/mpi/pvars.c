@@ -62,6 +62,7 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_declined_sends",      "pml_umrddt_declined_recvs",
     "pml_umrddt_gpu_sync_set",        "pml_umrddt_gpu_sync_waits",
     "pml_umrddt_accelerator_lookups", "pml_umrddt_library_calls",
+    "pml_umrddt_pack_device",
 };
 
 /** The variable with a value for each HCA. */

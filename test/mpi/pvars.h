@@ -115,6 +115,7 @@ typedef enum pvars_index_t {
     PVARS_GPU_SYNC_WAITS,
     PVARS_ACCELERATOR_LOOKUPS,
     PVARS_LIBRARY_CALLS,
+    PVARS_PACK_DEVICE,
     PVARS_MAX
 } pvars_index_t;
 

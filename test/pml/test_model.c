@@ -184,6 +184,15 @@ static void by_gpu(void)
     CHECK(near(3 + 11 + 10 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     /* the flush */
     CHECK(near(2 + 11 + 12 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_GDR)));
+    /* the base PML between GPUs, which takes contiguous buffers as they are */
+    what.gdr_by_base = true;
+    tuning.gpu_base_latency = 7;
+    tuning.gpu_base_rate = 500;
+    CHECK(near(2 + 11 + 27 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_GDR)));
+    what.to.pieces = 1;
+    CHECK(near(2 + 11 + 27, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_GDR)));
+    what.to.pieces = 10;
+    what.gdr_by_base = false;
     /* chunks: the slowest stage counts for each further one */
     what.chunk = 1000;
     CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));

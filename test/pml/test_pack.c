@@ -9,7 +9,8 @@
 /*
  * The chunks of packed messages, both sides of a message in this process, between a simulated base
  * PML, HCA and GPUs, in random order, late, and with every failure: the base PML refuses to send or
- * receive, a copy, a write or a flush fails, a CREDIT cannot be sent. The ends of both sides must
+ * receive, a copy, a write or a flush fails, a CREDIT cannot be sent, GPU memory runs out. The ends
+ * of both sides must
  * agree, and then all bytes are right, all receives for FINs are returned, and no chunk buffer is
  * returned while writes to it are pending. An invalid CTS_PACK is refused, whatever byte of it is
  * wrong.
@@ -50,13 +51,17 @@ static unsigned draw(unsigned below)
 
 /* What is to fail in this turn, counted down: at 1. */
 static struct plan_t {
-    int isend, isend_for_ever, irecv, copy, write, flush, grant;
+    int isend, isend_for_ever, irecv, copy, write, flush, grant, scratch;
 } plan;
 
 static bool fails(int *countdown)
 {
     return 0 < *countdown && 0 == --*countdown;
 }
+
+/* The context of the engine is current: the base PML takes its memory. */
+static bool takes;
+static int scratches;
 
 static mca_pml_umrddt_pack_t *sender, *receiver;
 static int active;
@@ -179,6 +184,17 @@ int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine)
     return 0;
 }
 
+CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine)
+{
+    return (CUcontext) engine;
+}
+
+bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory)
+{
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == memory->kind);
+    return takes;
+}
+
 int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
                          const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy)
@@ -238,12 +254,17 @@ int opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy)
 int opal_umrddt_gpu_scratch_get(opal_umrddt_gpu_engine_t *engine, size_t size, uint64_t *address)
 {
     (void) engine;
+    if (fails(&plan.scratch)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    ++scratches;
     *address = (uintptr_t) malloc(size);
     return OPAL_SUCCESS;
 }
 
 void opal_umrddt_gpu_scratch_put(uint64_t address)
 {
+    --scratches;
     free((void *) (uintptr_t) address);
 }
 
@@ -616,6 +637,10 @@ static ends_t message(bool by_hca, unsigned scheme)
             user[side][i] = 0 == side ? (unsigned char) draw(256) : 0xee;
         }
     }
+    for (int side = 0; side < 2; ++side) {
+        where[side].memory.base = (uintptr_t) user[side];
+        where[side].memory.size = 0 == draw(4) ? 0 : extent[side];
+    }
     broken = false;
     reserved = 0;
     granted = grant_count = put = landed = reported = fins = flush_count = 0;
@@ -629,8 +654,10 @@ static ends_t message(bool by_hca, unsigned scheme)
                                      .total = total,
                                      .chunk = chunk,
                                      .comm = &comm,
+                                     .device = 0 < draw(3),
                                      .endpoint = by_hca ? (mca_btl_umr_endpoint_t *) &hca : NULL,
                                      .rts = &rts};
+    takes = 0 < draw(4);
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &receiver));
     over[1] = mca_pml_umrddt_pack_step(receiver);
     mca_pml_umrddt_pack_report(receiver, &report.reply);
@@ -642,6 +669,8 @@ static ends_t message(bool by_hca, unsigned scheme)
     job.buf = user[0];
     job.layout = layout[0];
     job.where = &where[0];
+    job.device = 0 < draw(3);
+    takes = 0 < draw(4);
     mca_pml_umrddt.params.pack_depth = 1 + draw(MCA_PML_UMRDDT_PACK_DEPTH);
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &sender));
     while (!over[0] || !over[1]) {
@@ -677,7 +706,7 @@ static ends_t message(bool by_hca, unsigned scheme)
     while (reported != put || fins != put) {
         hca_progress();
     }
-    CHECK(0 == buffers && (broken || 0 == reserved));
+    CHECK(0 == scratches && 0 == buffers && (broken || 0 == reserved));
     CHECK(by_hca || sent == arrived);
     for (int side = 0; side < 2; ++side) {
         OBJ_RELEASE(layout[side]);
@@ -695,14 +724,18 @@ static unsigned a_scheme(void)
     return schemes[draw(3)];
 }
 
+/* Whatever memory of GPUs there is. */
 static void well(void)
 {
     for (int turn = 0; turn < TURNS; ++turn) {
+        plan.scratch = 0 == draw(3) ? 1 + (int) draw(12) : 0;
         ends_t ends = message(turn % 2, a_scheme());
 
         CHECK(MCA_PML_UMRDDT_PACK_WELL == ends.sender && ends.right);
         CHECK(MCA_PML_UMRDDT_PACK_WELL == ends.receiver);
     }
+    plan.scratch = 0;
+    CHECK(0 < mca_pml_umrddt.counters.pack_device && 0 < mca_pml_umrddt.counters.pack_no_gdr);
 }
 
 /* The base PML refuses a part: it is retried, and the other side never waits without end. */
@@ -717,7 +750,8 @@ static void refused(void)
         plan.isend = turn % 2 ? 1 + (int) draw(12) : 0;
         plan.irecv = turn % 2 ? 0 : 1 + (int) draw(12);
         plan.isend_for_ever = 0 == turn % 7;
-        ends = message(false, MCA_PML_UMRDDT_BIT_PACK_HOST);
+        ends =
+            message(false, turn % 3 ? MCA_PML_UMRDDT_BIT_PACK_HOST : MCA_PML_UMRDDT_BIT_PACK_GDR);
         CHECK(ends.sender == ends.receiver);
         CHECK(MCA_PML_UMRDDT_PACK_WELL == ends.sender
                   ? ends.right
@@ -799,7 +833,7 @@ static bool makes_sense(const mca_pml_umrddt_reply_t *reply, unsigned offered, b
         return false;
     }
     if (0 == reply->key_count) {
-        return 0x40 != reply->what;
+        return true;
     }
     for (uint32_t i = 0; i < reply->key_count && i < 16; ++i) {
         if (reply->keys[i].length < reply->chunk

@@ -42,7 +42,7 @@ BEGIN_C_DECLS
     X(ipc_bytes, "Bytes of those")                                                                      \
     X(ipc_done_flags, "Messages whose end a completion flag in shared memory reported")                 \
     X(ipc_info_reqs, "INFO_REQ: receivers' requests for a sender's allocation or layout")               \
-    X(sends_pack_gdr, "Sends packed in chunks, from a GPU's memory to the HCAs")                        \
+    X(sends_pack_gdr, "Sends packed in chunks, from a GPU's memory to the wire")                        \
     X(sends_pack_staged, "Sends packed in chunks, in GPU memory")                                       \
     X(sends_pack_host, "Sends packed in chunks, in system memory")                                      \
     X(recvs_pack, "Receives of all these messages")                                                     \
@@ -50,8 +50,9 @@ BEGIN_C_DECLS
     X(pack_chunks, "Chunks of all these messages")                                                      \
     X(pack_by_hca, "Chunks that the HCA wrote")                                                         \
     X(pack_registered, "Buffers of chunks that were registered with the HCA")                           \
-    X(pack_no_gdr, "Buffers of chunks in system memory, because the HCA could not "                     \
-                   "reach GPU memory")                                                                  \
+    X(pack_device, "Chunks that the base PML sent from, or received into, GPU memory")                  \
+    X(pack_no_gdr, "Buffers of chunks in system memory, because the HCA or the base PML "               \
+                   "could not use GPU memory")                                                          \
     X(pack_refused, "Times that the base PML refused a chunk, which was sent again")                    \
     X(pack_most, "Largest number of chunks of one message in flight at once")                           \
     X(pack_overlaps, "Times that the wire transferred a chunk while a GPU copied another "              \

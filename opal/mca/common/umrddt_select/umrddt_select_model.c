@@ -23,7 +23,8 @@
  *     ipc      one GPU copy. Opening an allocation is not counted: it is done once for all layouts
  *              and messages in it, but takes as long as hundreds of messages (measured: 10 ms)
  *     pack-*   a pipeline of three stages: packing, wire and unpacking. The first chunk takes all
- *              three, each further chunk the slowest of them
+ *              three, each further chunk the slowest of them. The wire is the HCA or the base PML,
+ *              for pack-gdr between GPU memory
  *     host     the base PML. System memory: copy of the sender's blocks, and of the receiver's
  *              during the transfer. GPU memory that the base PML cannot access: packing before,
  *              and unpacking after
@@ -302,6 +303,9 @@ static double packed(const opal_umrddt_tuning_t *tuning, const opal_umrddt_selec
     if (MCA_PML_UMRDDT_SCHEME_PACK_STAGED == scheme_id && 1 >= side->pieces) {
         return moved; /* a contiguous buffer needs no packing */
     }
+    if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id && message->gdr_by_base && 1 >= side->pieces) {
+        return 0; /* the base PML gets the user's buffer */
+    }
     /* the CPU sees the end of the first operation before it starts the second */
     return tuning->gpu_launch
            + bytes
@@ -339,7 +343,9 @@ static double pack_time(const opal_umrddt_tuning_t *tuning,
     double in = packed(tuning, message, scheme_id, true, chunk);
     double wire = by_host(tuning, message, chunk), each;
 
-    if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id) {
+    if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id && message->gdr_by_base) {
+        wire = tuning->gpu_base_latency + chunk / tuning->gpu_base_rate;
+    } else if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id) {
         wire = tuning->hca_latency + hca_bytes(tuning, message, chunk)
                + (message->to.gpu ? tuning->gpu_flush : 0);
     } else if (message->pack_by_hca) {

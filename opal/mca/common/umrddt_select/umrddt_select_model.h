@@ -40,6 +40,8 @@
     X(near_rate, 8000, "bytes/us of a large one")                                          \
     X(far_latency, 2.0, "a small message by the base PML to another host")                 \
     X(far_rate, 11000, "bytes/us of a large one")                                          \
+    X(gpu_base_latency, 20, "a small message by the base PML between GPUs of two hosts")   \
+    X(gpu_base_rate, 5000, "bytes/us of a large one")                                      \
     X(hca_latency, 2.5, "a small write by the HCA until the receiver sees it")             \
     X(hca_rate, 24000, "bytes/us of large writes, memory of the CPU")                      \
     X(hca_gpu_rate, 20000, "the same where a side is in memory of a GPU")                  \
@@ -112,6 +114,7 @@ typedef struct opal_umrddt_select_case_t {
     uint64_t chunk;        /**< bytes of a chunk of a packed message; not 0 */
     uint32_t depth;        /**< chunks in progress at once; >= 1 */
     bool pack_by_hca;      /**< the HCA is the wire of pack-staged and pack-host */
+    bool gdr_by_base;      /**< the base PML is the wire of pack-gdr */
     bool base_takes_gpu;   /**< the base PML accesses GPU memory, whatever the layout */
     uint64_t eager;        /**< eager limit of the base PML to this peer, in bytes */
 } opal_umrddt_select_case_t;

@@ -31,12 +31,12 @@
  * rdma    1: RDMA writes between the buffers
  * packed  1: packed, in chunks
  * copy    1: the receiver copies out of the sender's GPU memory, on the same node
- * hca     1: impossible without an HCA
+ * hca     1: impossible without an HCA (pack-gdr: or a base PML that accepts GPU memory)
  *
  * umr: between mkeys of both sides; direct: into the receiver's layout, without mkeys; ipc: the
- * receiver copies from the sender's GPU memory; pack-gdr: chunks in GPU memory that HCAs read and
- * write; pack-staged, pack-host: chunks that GPUs pack in their memory, or in pinned system memory;
- * host: the base PML, whose bit is never in an envelope.
+ * receiver copies from the sender's GPU memory; pack-gdr: chunks in GPU memory that HCAs, or the
+ * base PML, read and write; pack-staged, pack-host: chunks that GPUs pack in their memory, or in
+ * pinned system memory; host: the base PML, whose bit is never in an envelope.
  */
 #define MCA_PML_UMRDDT_SCHEME_LIST(X)                            \
     X(IPC, ipc, "ipc", 2, 1, 0, 0, 1, 0)                         \
@@ -91,6 +91,9 @@ _Static_assert(MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1
 #define MCA_PML_UMRDDT_BITS_ALL                       \
     ((MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1) \
      ^ MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE))
+
+/** Packed schemes that need an HCA or a base PML that accepts GPU memory. */
+#define MCA_PML_UMRDDT_BITS_GPU_WIRE (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BITS_NEED_HCA)
 
 /** Schemes that need mkeys, that need an HCA, and that can use one. */
 #define MCA_PML_UMRDDT_BITS_MKEYS    MCA_PML_UMRDDT_BIT_UMR

@@ -61,6 +61,21 @@ bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const opal_umrddt_gp
                                const void *buf, size_t count, const ompi_datatype_t *datatype,
                                int rank, int tag);
 
+/**
+ * The rule for packed chunks in GPU memory of umrddt's own (pack-gdr without an HCA). Returns true
+ * if the base PML may carry them to or from a peer: to a remote node, or if the user has selected
+ * pack-gdr by name. Any thread.
+ */
+static inline bool mca_pml_umrddt_base_given_chunks(const mca_pml_umrddt_comm_t *comm,
+                                                    const mca_pml_umrddt_peer_t *peer)
+{
+    /* With several threads, a thread without a context may continue the message. */
+    return (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+            || (MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu && !opal_using_threads()))
+           && (0 != (MCA_PML_UMRDDT_BITS_GPU_WIRE & MCA_PML_UMRDDT_BIT(comm->scheme))
+               || !OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags));
+}
+
 /** As mca_pml_umrddt_base_given. A receive that may match an envelope must have room for it. */
 static inline bool mca_pml_umrddt_base_given_recv(const ompi_communicator_t *comm,
                                                   const opal_umrddt_gpu_where_t *where,

@@ -74,6 +74,8 @@ static void chunk_put(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
         mca_pml_umrddt_pack_buffer_put(chunk->buffer);
         chunk->buffer = NULL;
         chunk->stage.bytes = NULL;
+    } else if (OPAL_UMRDDT_GPU_DEVICE == chunk->stage.kind) {
+        mca_pml_umrddt_pack_device_put(chunk);
     } else {
         opal_umrddt_gpu_stage_put(&chunk->stage);
     }
@@ -104,6 +106,15 @@ static int stage_get(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     if (mca_pml_umrddt_pack_by_hca(pack)) {
         return mca_pml_umrddt_pack_hca_room(pack, chunk);
+    }
+    if (pack->device) {
+        if (OMPI_SUCCESS == mca_pml_umrddt_pack_device_room(pack, chunk)) {
+            return OMPI_SUCCESS;
+        }
+        if (0 < pack->depth) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+        mca_pml_umrddt_pack_device_off(pack);
     }
     return mca_pml_umrddt_pack_stage_get(&pack->where, pack->engine, pack->job.chunk,
                                          &chunk->stage);
@@ -172,6 +183,7 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
     pack->job = *job;
     pack->where = *job->where;
     pack->engine = NULL;
+    pack->device = false;
     pack->one_piece = opal_iov_cache_layout_is_contiguous(job->layout);
     pack->chunks = mca_pml_umrddt_pack_chunks(job->total, job->chunk);
     pack->next = 0;
@@ -183,6 +195,10 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
     hca_begin(pack);
     if (opal_umrddt_gpu_on_gpu(job->where)) {
         rc = opal_umrddt_gpu_engine_get(&job->where->memory, &pack->engine);
+        if (OMPI_SUCCESS == rc && MCA_PML_UMRDDT_BIT_PACK_GDR == job->scheme
+            && NULL == job->endpoint) {
+            mca_pml_umrddt_pack_device_begin(pack);
+        }
     }
     if (OMPI_SUCCESS == rc) {
         rc = chunk_get(pack);
@@ -404,6 +420,9 @@ static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     pack->refusals = 0;
     ++pack->sent;
     chunk->phase = MCA_PML_UMRDDT_PHASE_WIRE;
+    if (pack->device) {
+        MCA_PML_UMRDDT_COUNT(pack_device);
+    }
     if (0 < pack->copying) {
         MCA_PML_UMRDDT_COUNT(pack_overlaps);
     }
@@ -423,6 +442,9 @@ static bool post_recv(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
         return false;
     }
     pack->refusals = 0;
+    if (pack->device) {
+        MCA_PML_UMRDDT_COUNT(pack_device);
+    }
     return true;
 }
 

@@ -20,7 +20,7 @@
  * layout. Packing, transfer and unpacking of different chunks thus overlap. The receiver selects
  * the scheme (umrddt_select_rules.h):
  *
- *     pack-gdr     a GPU packs into its own memory; the HCAs read and write GPU memory
+ *     pack-gdr     a GPU packs into its own memory; the wire reads and writes GPU memory
  *     pack-staged  a GPU packs into its own memory; the packed bytes are copied to pinned system
  *                  memory (a contiguous GPU buffer: directly)
  *     pack-host    a GPU packs directly into pinned system memory, in one operation
@@ -31,7 +31,8 @@
  * The wire is the base PML or the HCA. The base PML sends chunk i as the i-th message with the tag
  * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
  * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
- * FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the others use it if possible.
+ * FALLBACK. All schemes use the HCA if possible (pml_umrddt_pack_hca.c). Without it pack-gdr needs
+ * a base PML that accepts GPU memory (pml_umrddt_pack_device.c).
  *
  * test/model/pack.pml is a model of this protocol, which is checked.
  *
@@ -71,7 +72,9 @@ typedef struct mca_pml_umrddt_pack_job_t {
     uint64_t chunk;  /**< bytes of each chunk; the last may be shorter */
     mca_pml_umrddt_comm_t *comm;
     int peer;
-    int tag; /**< base PML as the wire */
+    int tag;     /**< base PML as the wire */
+    bool device; /**< pack-gdr and base PML as the wire: it may get GPU memory; false: this side
+                    uses pinned buffers */
 
     mca_btl_umr_endpoint_t *endpoint; /**< HCA as the wire; NULL: base PML */
     const mca_pml_umrddt_rts_t *rts;  /**< receiver: must live as long */

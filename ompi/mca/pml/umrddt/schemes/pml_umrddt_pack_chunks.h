@@ -86,7 +86,7 @@ typedef struct mca_pml_umrddt_chunk_t {
     uint64_t end;
     bool lost;                     /**< the chunk carries no data */
     opal_umrddt_gpu_stage_t stage; /**< all 0: the user's buffer is used directly */
-    uint64_t scratch;              /**< GPU scratch memory, or 0 */
+    uint64_t scratch;              /**< GPU scratch memory beside the stage, or 0 */
     opal_umrddt_gpu_copy_t *copy;
     ompi_request_t *request;              /**< base PML as the wire */
     mca_pml_umrddt_pack_buffer_t *buffer; /**< HCA as the wire; owns the memory of the stage */
@@ -115,6 +115,7 @@ struct mca_pml_umrddt_pack_t {
     opal_umrddt_gpu_where_t where;
     opal_umrddt_gpu_engine_t *engine; /**< NULL: the CPU copies */
     bool one_piece;                   /**< the layout is contiguous */
+    bool device;                      /**< the base PML gets GPU memory */
     uint64_t chunks;                  /**< of the message; fits 32 bits with the HCA as the wire */
     uint64_t next;                    /**< offset in bytes of the next chunk to begin */
     unsigned begun, sent;             /**< chunks so far */
@@ -170,6 +171,29 @@ static inline int mca_pml_umrddt_pack_stage_get(const opal_umrddt_gpu_where_t *w
 
 /** Receiver: the data of a chunk has arrived, or (chunk->lost) will not arrive. Unpack it. */
 void mca_pml_umrddt_pack_arrived(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
+
+/* ---------------------------------------------------------------------------------------------
+ * The base PML between GPU buffers (pml_umrddt_pack_device.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** One side of pack-gdr that has an engine, with the base PML as the wire: set pack->device if the
+ * chunks can be in GPU memory. A contiguous user's buffer that the base PML can take needs no copy:
+ * the engine is set to NULL. */
+void mca_pml_umrddt_pack_device_begin(mca_pml_umrddt_pack_t *pack);
+
+/** pack->device: get GPU memory for a chunk. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE */
+int mca_pml_umrddt_pack_device_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
+
+/** Release it. */
+void mca_pml_umrddt_pack_device_put(mca_pml_umrddt_chunk_t *chunk);
+
+/** This side uses pinned buffers instead, as for pack-staged. */
+static inline void mca_pml_umrddt_pack_device_off(mca_pml_umrddt_pack_t *pack)
+{
+    MCA_PML_UMRDDT_COUNT(pack_no_gdr);
+    pack->device = false;
+    pack->job.scheme = MCA_PML_UMRDDT_BIT_PACK_STAGED;
+}
 
 /* ---------------------------------------------------------------------------------------------
  * The HCA (pml_umrddt_pack_hca.c)

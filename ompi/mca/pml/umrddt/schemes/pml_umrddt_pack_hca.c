@@ -88,7 +88,7 @@ bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t
         return false;
     }
     if (0 == reply->key_count) {
-        return MCA_PML_UMRDDT_BIT_PACK_GDR != reply->what;
+        return true;
     }
     for (uint32_t i = 0; i < reply->key_count; ++i) {
         if (reply->chunk > reply->keys[i].length

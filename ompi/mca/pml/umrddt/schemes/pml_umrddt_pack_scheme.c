@@ -18,6 +18,7 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -102,7 +103,7 @@ static void offer(mca_pml_umrddt_send_t *send)
         return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
-    if (!offer_hca(send, schemes)) {
+    if (!offer_hca(send, schemes) && !mca_pml_umrddt_base_given_chunks(send->comm, send->peer)) {
         schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     rts->schemes |= schemes;
@@ -212,6 +213,7 @@ static int send_begin(mca_pml_umrddt_send_t *send, size_t length)
         .comm = send->comm,
         .peer = send->dst,
         .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->request_id),
+        .device = mca_pml_umrddt_base_given_chunks(send->comm, send->peer),
     };
     int rc;
 
@@ -369,6 +371,7 @@ static bool recv_begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         .comm = recv->comm,
         .peer = recv->status.MPI_SOURCE,
         .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.request_id),
+        .device = mca_pml_umrddt_base_given_chunks(recv->comm, recv->peer),
         .endpoint = wire(recv, scheme),
         .rts = &recv->rts,
     };
@@ -377,7 +380,7 @@ static bool recv_begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         return true;
     }
     job.endpoint = NULL;
-    if (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme
+    if ((MCA_PML_UMRDDT_BIT_PACK_GDR != scheme || job.device)
         && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &held->pack)) {
         return true;
     }
@@ -485,7 +488,7 @@ static uint16_t group_open(void)
         return 0;
     }
     opal_umrddt_gpu_scratch_bound(mca_pml_umrddt.params.pack_scratch);
-    if (!by_hca) {
+    if (!by_hca && MCA_PML_UMRDDT_BASE_GPU_NONE == mca_pml_umrddt.base_gpu) {
         schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     return MCA_PML_UMRDDT_SCHEME_AUTO == scheme ? schemes : schemes & MCA_PML_UMRDDT_BIT(scheme);
