@@ -622,12 +622,12 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
             if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                              \
                 return rc;                                                                        \
             }                                                                                     \
-            if (OPAL_UNLIKELY(sides.gpu)) {                                                       \
-                module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                       \
-            }                                                                                     \
             if (0 != all) {                                                                       \
                 return MCA_COLL_UMRDDT_APPLY(name##_direct, module, comm, &sides, all,            \
                                              MCA_COLL_UMRDDT_LIST given);                         \
+            }                                                                                     \
+            if (OPAL_UNLIKELY(sides.gpu)) {                                                       \
+                module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                       \
             }                                                                                     \
         } else {                                                                                  \
             MCA_COLL_UMRDDT_COUNT(passed);                                                        \
