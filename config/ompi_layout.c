@@ -110,7 +110,9 @@ static const text_t texts[] = {
      offsetof(mca_base_framework_t, framework_project), true, "opal"},
     {"opal_btl_base_framework", "framework_name", offsetof(mca_base_framework_t, framework_name),
      true, "btl"},
+#if OPAL_MAJOR_VERSION < 6 /* then allocated by MPI_Init */
     {"ompi_mpi_int", "name", offsetof(ompi_datatype_t, name), false, "MPI_INT"},
+#endif
 };
 
 static int different, compared;

@@ -354,8 +354,8 @@ int mca_coll_umrddt_direct_bcast_inter(mca_coll_umrddt_module_t *module, ompi_co
         rc =
             mca_coll_umrddt_wait_all(direct, mca_coll_umrddt_post_recv(direct, comm, &whole, root));
     }
-    mca_coll_umrddt_note(&rc,
-                         local->c_coll->coll_bcast(whole.address, (int) whole.count, whole.type, 0,
-                                                   local, local->c_coll->coll_bcast_module));
+    mca_coll_umrddt_note(&rc, local->c_coll->coll_bcast(whole.address, (umrddt_count_t) whole.count,
+                                                        whole.type, 0, local,
+                                                        local->c_coll->coll_bcast_module));
     return rc;
 }

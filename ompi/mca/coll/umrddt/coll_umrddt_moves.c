@@ -241,8 +241,8 @@ static void scatterv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *
 
 /** Returns true if the parts of an allgather or alltoall have enough bytes, in one of the groups.
  */
-static inline bool both_are_large(const ompi_communicator_t *comm, int scount,
-                                  const ompi_datatype_t *sdtype, int rcount,
+static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_t scount,
+                                  const ompi_datatype_t *sdtype, umrddt_count_t rcount,
                                   const ompi_datatype_t *rdtype)
 {
     return mca_coll_umrddt_is_large((size_t) rcount, rdtype)

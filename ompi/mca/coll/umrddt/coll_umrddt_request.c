@@ -195,13 +195,27 @@ static int request_free(ompi_request_t **which)
     return OMPI_SUCCESS;
 }
 
+/** A request of the pool. @return NULL: no memory */
+static mca_coll_umrddt_request_t *request_get(ompi_communicator_t *comm, bool persistent)
+{
+    mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) opal_free_list_wait(&pool);
+
+    if (NULL != request) {
+        OMPI_REQUEST_INIT(&request->super.super, persistent);
+        request->super.super.req_mpi_object.comm = comm;
+        /* no objects or arrays that Open MPI attached to its previous use and released */
+        memset(&request->super.data, 0, sizeof(request->super.data));
+    }
+    return request;
+}
+
 int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage_t *stage, int rc,
                                 ompi_request_t *inner, bool persistent, ompi_request_t **result)
 {
     mca_coll_umrddt_request_t *request = NULL;
 
     if (OMPI_SUCCESS == rc) {
-        request = (mca_coll_umrddt_request_t *) opal_free_list_wait(&pool);
+        request = request_get(comm, persistent);
         if (NULL == request) {
             rc = OMPI_ERR_OUT_OF_RESOURCE;
             if (!persistent) {
@@ -216,10 +230,6 @@ int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage
         mca_coll_umrddt_stage_free(stage);
         return rc;
     }
-    OMPI_REQUEST_INIT(&request->super.super, persistent);
-    request->super.super.req_mpi_object.comm = comm;
-    /* no objects or arrays that Open MPI attached to the request's previous use and released */
-    memset(&request->super.data, 0, sizeof(request->super.data));
     request->stage = stage;
     request->inner = inner;
     if (!persistent) {
@@ -234,14 +244,12 @@ int mca_coll_umrddt_request_messages(ompi_communicator_t *comm,
                                      struct mca_coll_umrddt_direct_t *direct, bool persistent,
                                      ompi_request_t **result)
 {
-    mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) opal_free_list_wait(&pool);
+    mca_coll_umrddt_request_t *request = request_get(comm, persistent);
 
     if (NULL == request) {
         mca_coll_umrddt_messages_put(direct);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    OMPI_REQUEST_INIT(&request->super.super, persistent);
-    request->super.super.req_mpi_object.comm = comm;
     request->direct = direct;
     if (!persistent) {
         mca_coll_umrddt_messages_start(direct);
