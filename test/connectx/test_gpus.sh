@@ -37,8 +37,10 @@ expect 4 "" "$wrapper" --gpus 0 ./count_gpus
 CUDA_VISIBLE_DEVICES=2,0 expect 0 "^2 GPUs$" "$wrapper" --gpus 3 ./count_gpus
 CUDA_VISIBLE_DEVICES='' expect 4 "" "$wrapper" --gpus 3 ./count_gpus
 UMRDDT_GPU=fail=cuInit:1:3 expect 4 "" "$wrapper" --gpus 3 ./count_gpus
-expect 0 "umrddt_gpu\[[0-9]*\]: calls=2 launches=0 .* cuDeviceGetCount=1 cuInit=1$" "$wrapper" --gpus 1 --counters ./count_gpus
-expect 0 '^{"umrddt_gpu":[0-9]*,"calls":2,"launches":0,.*,"cuDeviceGetCount":1,"cuInit":1}$' "$wrapper" --gpus 1 --json ./count_gpus
+expect 0 "umrddt_gpu\[[0-9]*\]: calls=2 launches=0 .* cuDeviceGetCount=1\>" "$wrapper" --gpus 1 --counters ./count_gpus
+expect 0 " cuInit=1\>" "$wrapper" --gpus 1 --counters ./count_gpus
+expect 0 '^{"umrddt_gpu":[0-9]*,"calls":2,"launches":0,.*,"cuDeviceGetCount":1[,}]' "$wrapper" --gpus 1 --json ./count_gpus
+expect 0 '^{"umrddt_gpu":[0-9]*,.*,"cuInit":1[,}]' "$wrapper" --gpus 1 --json ./count_gpus
 expect 2 "option 'devices' cannot be '17'" "$wrapper" --gpus 17 ./count_gpus
 expect 2 "option 'devices' cannot be 'many'" "$wrapper" --gpus many ./count_gpus
 UMRDDT_GPU=nonsense=1 expect 2 "unknown option 'nonsense'" "$wrapper" --gpus 1 ./count_gpus
