@@ -24,6 +24,7 @@
  *
  * - fail: the GPU fails (fail=)
  * - absent: without the library: only that it is not there
+ * - module: the program loads the library into a scope of its own before MPI_Init
  * - unused: with the library, and without umrddt, or without a GPU: Open MPI's own behaviour
  */
 
@@ -32,6 +33,7 @@
 #include "pvars.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +87,35 @@ static void absent(uint64_t *state)
 {
     (void) state;
     CHECK(!is_preloaded());
+}
+
+/* The library that the program has loaded, or NULL. */
+static void *loaded;
+
+static void module(uint64_t *state)
+{
+    int (*query)(void) = NULL;
+    __typeof__(&MPI_Pack) pack = NULL;
+    unsigned char bytes[64], seen[64] = {0};
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, sizeof(bytes));
+    int position = 0;
+
+    CHECK(!is_preloaded());
+    *(void **) &query = dlsym(loaded, "MPIX_Query_cuda_support");
+    *(void **) &pack = dlsym(loaded, "MPI_Pack");
+    CHECK_INT(query(), 1);
+    for (size_t i = 0; i < sizeof(bytes); ++i) {
+        bytes[i] = (unsigned char) mpitest_random(state);
+    }
+    gpu_write(memory, 0, bytes, sizeof(bytes));
+    MPI_OK(
+        pack(memory->addr, sizeof(bytes), MPI_BYTE, seen, sizeof(seen), &position, MPI_COMM_WORLD));
+    CHECK(0 == memcmp(seen, bytes, sizeof(bytes)));
+    /* Open MPI's own, which has a scope that the library does not search first */
+    position = 0;
+    MPI_OK(pack(bytes, sizeof(bytes), MPI_BYTE, seen, sizeof(seen), &position, MPI_COMM_WORLD));
+    CHECK_INT(position, (int) sizeof(bytes));
+    gpu_memory_free(memory);
 }
 
 static void unused(uint64_t *state)
@@ -563,25 +594,34 @@ static const mpitest_part_t parts[] = {
     {"wrong", wrong}, {"mixed", mixed},         {"fortran", fortran}, {"external", external},
     {"ring", ring},   {"truncated", truncated}, {NULL, NULL}};
 static const mpitest_part_t fail_parts[] = {{"fail", fail}, {NULL, NULL}};
+static const mpitest_part_t module_parts[] = {{"module", module}, {NULL, NULL}};
 static const mpitest_part_t other_parts[] = {{"absent", absent}, {"unused", unused}, {NULL, NULL}};
 
 int main(int argc, char **argv)
 {
+    const char *path = getenv("UMRDDT_TEST_MODULE");
+
+    if (NULL != path && NULL == (loaded = dlopen(path, RTLD_LAZY | RTLD_LOCAL))) {
+        fprintf(stderr, "gpu_calls: %s\n", dlerror());
+        return 1;
+    }
     mpitest_init(&argc, &argv, "gpu_calls", 1, MPI_THREAD_SINGLE);
     if (mpitest_has("absent") || mpitest_has("unused")) {
         mpitest_run(other_parts);
         return mpitest_finish();
     }
-    if (!is_preloaded()) {
+    if (NULL == loaded && !is_preloaded()) {
         mpitest_skip("needs libumrddt_mpi");
     }
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("needs umrddt");
     }
-    /* also before the application uses CUDA */
-    query(NULL);
+    if (NULL == loaded) {
+        /* also before the application uses CUDA */
+        query(NULL);
+    }
     gpu_begin_all();
-    mpitest_run(mpitest_has("fail") ? fail_parts : parts);
+    mpitest_run(NULL != loaded ? module_parts : mpitest_has("fail") ? fail_parts : parts);
     pvars_close();
     return mpitest_finish();
 }

@@ -471,10 +471,18 @@ static const mca_pml_umrddt_calls_t table = {.pack = pack,
 static void attach(const mca_pml_umrddt_calls_t *calls)
 {
     void (*function)(const mca_pml_umrddt_calls_t *) = NULL;
+    void *library = NULL;
 
     *(void **) &function = dlsym(RTLD_DEFAULT, MCA_PML_UMRDDT_CALLS_ATTACH);
+    if (NULL == function
+        && NULL != (library = mca_pml_umrddt_calls_library(MCA_PML_UMRDDT_CALLS_LIBRARY))) {
+        *(void **) &function = dlsym(library, MCA_PML_UMRDDT_CALLS_ATTACH);
+    }
     if (NULL != function) {
         function(calls);
+    }
+    if (NULL != library) {
+        (void) dlclose(library);
     }
 }
 
