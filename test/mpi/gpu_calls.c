@@ -302,6 +302,21 @@ static void plain(uint64_t *state)
     free(to);
 }
 
+/* Compare memory that nothing may have written from a byte on. */
+static void check_filled(const gpu_memory_t *memory, size_t from)
+{
+    unsigned char *bytes = malloc(memory->bytes);
+
+    gpu_read(memory, 0, bytes, memory->bytes);
+    for (size_t i = from; i < memory->bytes; ++i) {
+        if (FILL != bytes[i]) {
+            mpitest_fail(__FILE__, __LINE__, "byte %zu is written", i);
+        }
+    }
+    ++mpitest.checks;
+    free(bytes);
+}
+
 /* The class of the error of a call that must fail. */
 #define CLASS_OF(call) mpitest_error_class(call)
 
@@ -336,12 +351,28 @@ static void wrong(uint64_t *state)
         CLASS_OF(MPI_Pack_external("external32", from->addr, 2, MPI_INT, to->addr, 64, &where)),
         MPI_ERR_TRUNCATE);
     CHECK_INT((int) where, 60);
+    CHECK_INT(CLASS_OF(MPI_Pack(from->addr, 8, MPI_BYTE, NULL, 64, &position, MPI_COMM_WORLD)),
+              MPI_ERR_ARG);
+    CHECK_INT(CLASS_OF(MPI_Pack(NULL, 8, MPI_BYTE, to->addr, 64, &position, MPI_COMM_WORLD)),
+              MPI_ERR_BUFFER);
+    CHECK_INT(CLASS_OF(MPI_Unpack(NULL, 64, &position, to->addr, 8, MPI_BYTE, MPI_COMM_WORLD)),
+              MPI_ERR_ARG);
+    CHECK_INT(CLASS_OF(MPI_Unpack(from->addr, 64, &position, NULL, 8, MPI_BYTE, MPI_COMM_WORLD)),
+              MPI_ERR_BUFFER);
+    where = 0;
+    CHECK_INT(CLASS_OF(MPI_Pack_external("external32", from->addr, 2, MPI_INT, NULL, 64, &where)),
+              MPI_ERR_ARG);
+    CHECK_INT(CLASS_OF(MPI_Pack_external("external32", NULL, 2, MPI_INT, to->addr, 64, &where)),
+              MPI_ERR_BUFFER);
+    CHECK_INT((int) where, 0);
     CHECK_INT(position, 1);
     /* nothing to do, with any address */
     position = 64;
     MPI_OK(MPI_Pack(from->addr, 0, MPI_BYTE, to->addr, 64, &position, MPI_COMM_WORLD));
     CHECK_INT(position, 64);
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    check_filled(from, 0);
+    check_filled(to, 0);
     gpu_memory_free(from);
     gpu_memory_free(to);
 }

@@ -12,7 +12,7 @@
  * The functions for libumrddt_mpi; read pml_umrddt_calls.h first.
  *
  * A call on system memory, or with a wrong argument, is passed to Open MPI, which does the checks
- * and calls the error handler. So only copies can fail here.
+ * and calls the error handler. Here only copies, conversions and messages can fail.
  */
 
 #include "ompi_config.h"
@@ -68,9 +68,16 @@ static bool has_data(const ompi_datatype_t *datatype, size_t count, size_t *size
            && PTRDIFF_MAX > *size;
 }
 
-/** Look both memories up. @return false: system memory */
-static bool look(ends_t *ends)
+/** Look both memories up. @return false: system memory, or a NULL that Open MPI reports */
+static bool look(ends_t *ends, size_t position)
 {
+    if (NULL == ends->bytes
+        || (NULL == ends->buf
+            && (0 != (OPAL_DATATYPE_FLAG_PREDEFINED & ends->datatype->super.flags)
+                || 0 == ends->datatype->super.true_lb))) {
+        return false;
+    }
+    ends->bytes += position;
     mca_pml_umrddt_look(ends->buf, ends->count, ends->datatype, &ends->user);
     mca_pml_umrddt_look(ends->bytes, ends->size, &ompi_mpi_byte.dt, &ends->packed);
     return opal_umrddt_gpu_on_gpu(&ends->user) || opal_umrddt_gpu_on_gpu(&ends->packed);
@@ -161,22 +168,19 @@ static int copy_any(ends_t *ends)
 }
 
 /** MPI_Pack and MPI_Unpack, for memory that is not plain. The bytes begin before the position. */
-static int move(ends_t *ends, size_t room, size_t *position, ompi_communicator_t *comm,
+static int move(ends_t ends, size_t room, size_t *position, ompi_communicator_t *comm,
                 const char *name)
 {
     int rc;
 
-    if (!has_data(ends->datatype, ends->count, &ends->size) || *position > room
-        || ends->size > room - *position || NULL == comm || ompi_comm_invalid(comm)) {
+    if (!has_data(ends.datatype, ends.count, &ends.size) || *position > room
+        || ends.size > room - *position || NULL == comm || ompi_comm_invalid(comm)
+        || !look(&ends, *position)) {
         return PASS;
     }
-    ends->bytes += *position;
-    if (!look(ends)) {
-        return PASS;
-    }
-    rc = copy_any(ends);
+    rc = copy_any(&ends);
     if (OMPI_SUCCESS == rc) {
-        *position += ends->size;
+        *position += ends.size;
     }
     OMPI_ERRHANDLER_RETURN(rc, comm, rc, name);
 }
@@ -196,25 +200,19 @@ static ends_t ends_of(const void *buf, size_t count, ompi_datatype_t *datatype, 
 static int pack(const void *inbuf, size_t incount, MPI_Datatype datatype, void *outbuf,
                 size_t outsize, size_t *position, MPI_Comm comm)
 {
-    ends_t ends;
-
-    if (OPAL_LIKELY(is_plain(inbuf, incount, datatype, outbuf, *position))) {
-        return PASS;
-    }
-    ends = ends_of(inbuf, incount, datatype, outbuf, false);
-    return move(&ends, outsize, position, comm, "MPI_Pack");
+    return OPAL_LIKELY(is_plain(inbuf, incount, datatype, outbuf, *position))
+               ? PASS
+               : move(ends_of(inbuf, incount, datatype, outbuf, false), outsize, position, comm,
+                      "MPI_Pack");
 }
 
 static int unpack(const void *inbuf, size_t insize, size_t *position, void *outbuf, size_t outcount,
                   MPI_Datatype datatype, MPI_Comm comm)
 {
-    ends_t ends;
-
-    if (OPAL_LIKELY(is_plain(outbuf, outcount, datatype, inbuf, *position))) {
-        return PASS;
-    }
-    ends = ends_of(outbuf, outcount, datatype, inbuf, true);
-    return move(&ends, insize, position, comm, "MPI_Unpack");
+    return OPAL_LIKELY(is_plain(outbuf, outcount, datatype, inbuf, *position))
+               ? PASS
+               : move(ends_of(outbuf, outcount, datatype, inbuf, true), insize, position, comm,
+                      "MPI_Unpack");
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -313,7 +311,7 @@ static int convert(const char *datarep, const shadow_t *shadow, const ends_t *en
                     : shadow_packed(shadow, ends, (size_t) *done, true);
 }
 
-static int external(const char *datarep, ends_t *ends, size_t room, size_t *position,
+static int external(const char *datarep, ends_t ends, size_t room, size_t *position,
                     const char *name)
 {
     shadow_t shadow = {.buf = NULL};
@@ -321,22 +319,21 @@ static int external(const char *datarep, ends_t *ends, size_t room, size_t *posi
     size_t size = 0;
     int rc, result = MPI_SUCCESS;
 
-    if (!has_data(ends->datatype, ends->count, &size) || INT_MAX < ends->count || *position > room
+    if (!has_data(ends.datatype, ends.count, &size) || INT_MAX < ends.count || *position > room
         || MPI_SUCCESS
-               != PMPI_Pack_external_size((void *) datarep, (int) ends->count, ends->datatype,
+               != PMPI_Pack_external_size((void *) datarep, (int) ends.count, ends.datatype,
                                           &length)
         || (size_t) length > room - *position) {
         return PASS;
     }
-    ends->bytes += *position;
-    ends->size = (size_t) length;
-    if (!look(ends)) {
+    ends.size = (size_t) length;
+    if (!look(&ends, *position)) {
         return PASS;
     }
     MCA_PML_UMRDDT_COUNT(library_calls);
-    rc = shadow_make(&shadow, ends, size);
+    rc = shadow_make(&shadow, &ends, size);
     if (OMPI_SUCCESS == rc) {
-        rc = convert(datarep, &shadow, ends, size, &done, &result);
+        rc = convert(datarep, &shadow, &ends, size, &done, &result);
     }
     opal_umrddt_gpu_stage_put(&shadow.span);
     opal_umrddt_gpu_stage_put(&shadow.stream);
@@ -351,25 +348,19 @@ static int external(const char *datarep, ends_t *ends, size_t room, size_t *posi
 static int pack_external(const char *datarep, const void *inbuf, size_t incount,
                          MPI_Datatype datatype, void *outbuf, size_t outsize, size_t *position)
 {
-    ends_t ends;
-
-    if (is_plain(inbuf, incount, datatype, outbuf, *position)) {
-        return PASS;
-    }
-    ends = ends_of(inbuf, incount, datatype, outbuf, false);
-    return external(datarep, &ends, outsize, position, "MPI_Pack_external");
+    return is_plain(inbuf, incount, datatype, outbuf, *position)
+               ? PASS
+               : external(datarep, ends_of(inbuf, incount, datatype, outbuf, false), outsize,
+                          position, "MPI_Pack_external");
 }
 
 static int unpack_external(const char *datarep, const void *inbuf, size_t insize, size_t *position,
                            void *outbuf, size_t outcount, MPI_Datatype datatype)
 {
-    ends_t ends;
-
-    if (is_plain(outbuf, outcount, datatype, inbuf, *position)) {
-        return PASS;
-    }
-    ends = ends_of(outbuf, outcount, datatype, inbuf, true);
-    return external(datarep, &ends, insize, position, "MPI_Unpack_external");
+    return is_plain(outbuf, outcount, datatype, inbuf, *position)
+               ? PASS
+               : external(datarep, ends_of(outbuf, outcount, datatype, inbuf, true), insize,
+                          position, "MPI_Unpack_external");
 }
 
 /* ---------------------------------------------------------------------------------------------
