@@ -221,6 +221,8 @@ static int unpack(const void *inbuf, size_t insize, size_t *position, void *outb
 
 /** System memory in place of the memories of a call. */
 typedef struct shadow_t {
+    ptrdiff_t low;                  /**< first byte of the data, from the buffer's address on */
+    size_t length;                  /**< from there to the end of the last one */
     opal_umrddt_gpu_stage_t span;   /**< of the buffer, with the data at the offsets of its type */
     opal_umrddt_gpu_stage_t stream; /**< the buffer's data, packed by umrddt */
     opal_umrddt_gpu_stage_t packed; /**< of the packed bytes */
@@ -228,21 +230,30 @@ typedef struct shadow_t {
     unsigned char *bytes;
 } shadow_t;
 
-/** Allocate what stands in for GPU memory. @param[in] size  bytes of the type and count */
-static int shadow_make(shadow_t *shadow, const ends_t *ends, size_t size)
+/** Set the range of a buffer. @return false: not one of a buffer in memory */
+static bool shadow_span(shadow_t *shadow, const ends_t *ends)
 {
     const opal_datatype_t *type = &ends->datatype->super;
-    const ptrdiff_t more = (ptrdiff_t) (ends->count - 1) * (type->ub - type->lb);
-    const ptrdiff_t low = type->true_lb + (0 > more ? more : 0);
-    const ptrdiff_t high = type->true_ub + (0 < more ? more : 0);
+    ptrdiff_t more, high;
+
+    return !__builtin_mul_overflow(ends->count - 1, type->ub - type->lb, &more)
+           && !__builtin_add_overflow(type->true_lb, 0 > more ? more : 0, &shadow->low)
+           && !__builtin_add_overflow(type->true_ub, 0 < more ? more : 0, &high)
+           && !__builtin_sub_overflow(high, shadow->low, &shadow->length);
+}
+
+/** Allocate system memory for the memories of a call. @param[in] size  bytes of the type and count
+ */
+static int shadow_make(shadow_t *shadow, const ends_t *ends, size_t size)
+{
     int rc = OMPI_SUCCESS;
 
     shadow->buf = ends->buf;
     shadow->bytes = ends->bytes;
     if (opal_umrddt_gpu_on_gpu(&ends->user)) {
-        rc = opal_umrddt_gpu_stage_plain((size_t) (high - low), &shadow->span);
+        rc = opal_umrddt_gpu_stage_plain(shadow->length, &shadow->span);
         if (OMPI_SUCCESS == rc) {
-            shadow->buf = (void *) ((uintptr_t) shadow->span.bytes - (uintptr_t) low);
+            shadow->buf = (void *) ((uintptr_t) shadow->span.bytes - (uintptr_t) shadow->low);
             rc = opal_umrddt_gpu_stage_plain(size, &shadow->stream);
         }
     }
@@ -283,29 +294,24 @@ static int shadow_packed(const shadow_t *shadow, const ends_t *ends, size_t size
 }
 
 /**
- * The call of Open MPI on system memory.
- *
- * @param[out] result  of the call, which has called the error handler
- *
- * @retval OMPI_SUCCESS, or the error of a copy
+ * Copy, convert and copy. Open MPI's own functions convert, because MPI_Pack_external is the
+ * library's.
  */
 static int convert(const char *datarep, const shadow_t *shadow, const ends_t *ends, size_t size,
-                   MPI_Aint *done, int *result)
+                   MPI_Aint *done)
 {
     const MPI_Aint room = (MPI_Aint) ends->size;
     int rc = ends->in ? shadow_packed(shadow, ends, ends->size, false)
                       : shadow_buffer(shadow, ends, size, false);
 
-    *done = 0;
+    if (OMPI_SUCCESS == rc) {
+        rc = ends->in ? ompi_datatype_unpack_external(
+                 datarep, shadow->bytes, room, done, shadow->buf, (int) ends->count, ends->datatype)
+                      : ompi_datatype_pack_external(datarep, shadow->buf, (int) ends->count,
+                                                    ends->datatype, shadow->bytes, room, done);
+    }
     if (OMPI_SUCCESS != rc) {
         return rc;
-    }
-    *result = ends->in ? PMPI_Unpack_external(datarep, (void *) shadow->bytes, room, done,
-                                              shadow->buf, (int) ends->count, ends->datatype)
-                       : PMPI_Pack_external((void *) datarep, shadow->buf, (int) ends->count,
-                                            ends->datatype, shadow->bytes, room, done);
-    if (MPI_SUCCESS != *result) {
-        return OMPI_SUCCESS;
     }
     return ends->in ? shadow_buffer(shadow, ends, size, true)
                     : shadow_packed(shadow, ends, (size_t) *done, true);
@@ -317,13 +323,13 @@ static int external(const char *datarep, ends_t ends, size_t room, size_t *posit
     shadow_t shadow = {.buf = NULL};
     MPI_Aint length = 0, done = 0;
     size_t size = 0;
-    int rc, result = MPI_SUCCESS;
+    int rc;
 
     if (!has_data(ends.datatype, ends.count, &size) || INT_MAX < ends.count || *position > room
-        || MPI_SUCCESS
-               != PMPI_Pack_external_size((void *) datarep, (int) ends.count, ends.datatype,
-                                          &length)
-        || (size_t) length > room - *position) {
+        || OMPI_SUCCESS
+               != ompi_datatype_pack_external_size(datarep, (int) ends.count, ends.datatype,
+                                                   &length)
+        || (size_t) length > room - *position || !shadow_span(&shadow, &ends)) {
         return PASS;
     }
     ends.size = (size_t) length;
@@ -333,16 +339,15 @@ static int external(const char *datarep, ends_t ends, size_t room, size_t *posit
     MCA_PML_UMRDDT_COUNT(library_calls);
     rc = shadow_make(&shadow, &ends, size);
     if (OMPI_SUCCESS == rc) {
-        rc = convert(datarep, &shadow, &ends, size, &done, &result);
+        rc = convert(datarep, &shadow, &ends, size, &done);
     }
     opal_umrddt_gpu_stage_put(&shadow.span);
     opal_umrddt_gpu_stage_put(&shadow.stream);
     opal_umrddt_gpu_stage_put(&shadow.packed);
-    OMPI_ERRHANDLER_CHECK(rc, MPI_COMM_WORLD, rc, name);
-    if (MPI_SUCCESS == result) {
+    if (OMPI_SUCCESS == rc) {
         *position += (size_t) done;
     }
-    return result;
+    OMPI_ERRHANDLER_RETURN(rc, MPI_COMM_WORLD, rc, name);
 }
 
 static int pack_external(const char *datarep, const void *inbuf, size_t incount,
