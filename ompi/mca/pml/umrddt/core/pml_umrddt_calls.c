@@ -399,6 +399,49 @@ static int replaced_pack(replaced_t *replaced, ends_t *ends)
                                      &replaced->stage);
 }
 
+/**
+ * Send the packed data. System memory goes to the base PML at once: neither the scheme nor the
+ * user's assertion about send buffers is about it.
+ */
+static int replaced_send(const replaced_t *replaced, const ends_t *ends, int dest, int tag,
+                         ompi_communicator_t *comm)
+{
+    ompi_datatype_t *type;
+    size_t count;
+    int rc;
+
+    if (0 != replaced->scratch) {
+        return MCA_PML_CALL(send((void *) (uintptr_t) replaced->scratch, ends->size, MPI_PACKED,
+                                 dest, tag, MCA_PML_BASE_SEND_STANDARD, comm));
+    }
+    mca_pml_umrddt_stage_as(ends->size, !mca_pml_umrddt_is_contiguous(ends->datatype, ends->count),
+                            &count, &type);
+    rc = mca_pml_umrddt.host.pml_send(replaced->stage.bytes, count, type, dest, tag,
+                                      MCA_PML_BASE_SEND_STANDARD, comm);
+    mca_pml_umrddt_stage_as_end(type);
+    return rc;
+}
+
+/** Wait for the receive. @param[in] sent  result of the send */
+static int replaced_wait(ompi_request_t *receive, int sent, MPI_Status *status)
+{
+    int rc;
+
+    if (OMPI_SUCCESS != sent) {
+        (void) ompi_request_cancel(receive);
+    }
+    rc = ompi_request_wait(&receive, status);
+#if OPAL_ENABLE_FT_MPI
+    if (MPI_ERR_PROC_FAILED_PENDING == rc) {
+        /* of MPI_ANY_SOURCE: still posted, and the user has no request to continue with */
+        (void) ompi_request_cancel(receive);
+        (void) ompi_request_wait(&receive, MPI_STATUS_IGNORE);
+        rc = MPI_ERR_PROC_FAILED;
+    }
+#endif
+    return OMPI_SUCCESS != sent ? sent : rc;
+}
+
 /** Returns true if Open MPI would report no wrong argument, and a message is sent and received. */
 static bool is_exchange(const ompi_communicator_t *comm, int dest, int sendtag, int source,
                         int recvtag)
@@ -435,16 +478,8 @@ static int sendrecv_replace(void *buf, size_t count, MPI_Datatype datatype, int 
         rc = MCA_PML_CALL(irecv(buf, count, datatype, source, recvtag, comm, &receive));
     }
     if (OMPI_SUCCESS == rc) {
-        const void *bytes =
-            0 == replaced.scratch ? replaced.stage.bytes : (void *) (uintptr_t) replaced.scratch;
-        const int sent = MCA_PML_CALL(send((void *) bytes, ends.size, MPI_PACKED, dest, sendtag,
-                                           MCA_PML_BASE_SEND_STANDARD, comm));
-
-        if (OMPI_SUCCESS != sent) {
-            (void) ompi_request_cancel(receive);
-        }
-        rc = ompi_request_wait(&receive, status);
-        rc = OMPI_SUCCESS != sent ? sent : rc;
+        rc = replaced_send(&replaced, &ends, dest, sendtag, comm);
+        rc = replaced_wait(receive, rc, status);
     }
     if (0 != replaced.scratch) {
         opal_umrddt_gpu_scratch_put(replaced.scratch);
