@@ -231,7 +231,9 @@ static void layouts(uint64_t *state)
     for (int i = 0; i < 20; ++i) {
         gpu_shape_t *shape = gpu_shape_nested(state);
 
-        both_ways(&shape->recv, kinds[i % KINDS], kinds[i / 2 % 2]);
+        if (gpu_kind_available(kinds[i % KINDS])) {
+            both_ways(&shape->recv, kinds[i % KINDS], kinds[i / 2 % 2]);
+        }
         gpu_shape_free(shape);
     }
 }
@@ -470,6 +472,7 @@ static void fortran(uint64_t *state)
     unsigned char data[64];
     MPI_Fint count = 64, type = MPI_Type_c2f(MPI_BYTE), room = 64 + AT, position = AT, error = -1;
     MPI_Fint comm = MPI_Comm_c2f(MPI_COMM_WORLD);
+    pvars_t before, seen;
 
     for (int i = 0; i < 64; ++i) {
         data[i] = (unsigned char) mpitest_random(state);
@@ -480,10 +483,15 @@ static void fortran(uint64_t *state)
     if (NULL != pack) {
         gpu_write(from, 0, data, sizeof(data));
         fill(to);
+        pvars_read(&before);
         pack(from->addr, &count, &type, to->addr, &room, &position, &comm, &error);
+        seen = since(&before);
+        CHECK_INT(seen.value[PVARS_LIBRARY_CALLS], 1);
         CHECK_INT(error, MPI_SUCCESS);
         CHECK_INT(position, AT + 64);
         check_packed(to, data, sizeof(data));
+    } else if (0 == mpitest.rank) {
+        printf("fortran: not tried, no mpi_pack_ in libmpi_mpifh.so.40\n");
     }
     gpu_memory_free(from);
     gpu_memory_free(to);
@@ -613,15 +621,22 @@ static void ring(uint64_t *state)
 
     (void) state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+        int calls = 3;
+
         pvars_read(&before);
         rotate(MPITEST_FINE, sizes[i], GPU_DEVICE, 1);
         rotate(MPITEST_CONTIGUOUS, sizes[i], GPU_DEVICE, 1);
-        rotate(MPITEST_IRREGULAR, sizes[i], GPU_MANAGED, 1);
-        rotate(MPITEST_NESTED, sizes[i], GPU_VMM, 1);
+        for (int kind = 0; kind < 2; ++kind) {
+            if (gpu_kind_available(0 == kind ? GPU_MANAGED : GPU_VMM)) {
+                rotate(0 == kind ? MPITEST_IRREGULAR : MPITEST_NESTED, sizes[i],
+                       0 == kind ? GPU_MANAGED : GPU_VMM, 1);
+                ++calls;
+            }
+        }
         rotate(MPITEST_COARSE, sizes[i], GPU_DEVICE, 0);
         rotate(MPITEST_NEGATIVE, sizes[i], GPU_HOST, 1);
         seen = since(&before);
-        CHECK_INT(seen.value[PVARS_LIBRARY_CALLS], 5);
+        CHECK_INT(seen.value[PVARS_LIBRARY_CALLS], calls);
     }
 }
 
