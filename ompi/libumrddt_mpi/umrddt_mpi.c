@@ -14,8 +14,8 @@
  * system memory to Open MPI.
  *
  * It replaces MPI_* and PMPI_*: Fortran's and some tools' calls arrive as PMPI_*. It is linked with
- * no MPI library, so that it can be in any process. The next definition in the order of the loader
- * does what is not umrddt's: Open MPI's, or a tool's.
+ * no MPI library, so that it can be in any process. All other calls go to the next definition in
+ * the order of the loader: Open MPI's, or a tool's.
  */
 
 #ifndef _GNU_SOURCE
@@ -23,10 +23,8 @@
 #endif
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_calls.h"
 
@@ -52,26 +50,19 @@ static inline const mca_pml_umrddt_calls_t *attached(void)
  * The next definitions
  * ------------------------------------------------------------------------------------------- */
 
-/** Find Open MPI's library among those of the process. @param[out] handle  void ** */
-static int find_mpi(struct dl_phdr_info *info, size_t size, void *handle)
-{
-    const char *name = strrchr(info->dlpi_name, '/');
-
-    (void) size;
-    if (NULL != name && 0 == strncmp(name, "/libmpi.so", 10)) {
-        *(void **) handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    }
-    return NULL != *(void **) handle;
-}
-
 /** The next definition of a function. A program that loads libmpi itself (as Python's modules) may
  * have it in a scope of its own. @return NULL: none */
 static void *find(const char *name)
 {
-    void *function = dlsym(RTLD_NEXT, name), *library = NULL;
+    static void *library; /* held from the first use on */
+    void *function = dlsym(RTLD_NEXT, name), *mpi;
 
-    if (NULL == function && 0 != dl_iterate_phdr(find_mpi, &library)) {
-        function = dlsym(library, name);
+    if (NULL == function) {
+        mpi = __atomic_load_n(&library, __ATOMIC_RELAXED);
+        if (NULL == mpi && NULL != (mpi = mca_pml_umrddt_calls_library("libmpi.so"))) {
+            __atomic_store_n(&library, mpi, __ATOMIC_RELAXED);
+        }
+        function = NULL == mpi ? NULL : dlsym(mpi, name);
     }
     return function;
 }
@@ -206,11 +197,16 @@ SENDRECV_REPLACE(PMPI_Sendrecv_replace_c, MPI_Count)
 int MPIX_Query_cuda_support(void)
 {
     const mca_pml_umrddt_calls_t *table = attached();
-    int (*other)(void) = NULL;
+    static int (*next)(void);
+    int (*other)(void);
 
     if (NULL != table && table->has_gpu()) {
         return 1;
     }
-    *(void **) &other = find("MPIX_Query_cuda_support");
+    other = __atomic_load_n(&next, __ATOMIC_RELAXED);
+    if (NULL == other) {
+        *(void **) &other = find("MPIX_Query_cuda_support");
+        __atomic_store_n(&next, other, __ATOMIC_RELAXED);
+    }
     return NULL == other ? 0 : other();
 }

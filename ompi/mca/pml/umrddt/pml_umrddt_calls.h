@@ -22,10 +22,14 @@
 
 #include <mpi.h>
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
-#define MCA_PML_UMRDDT_CALLS_ATTACH "umrddt_mpi_attach_1"
+#define MCA_PML_UMRDDT_CALLS_ATTACH  "umrddt_mpi_attach_1"
+#define MCA_PML_UMRDDT_CALLS_LIBRARY "libumrddt_mpi.so"
 
 /** Result of a function: nothing was done, and Open MPI must do the call. No MPI error is negative.
  */
@@ -49,5 +53,39 @@ typedef struct mca_pml_umrddt_calls_t {
                             int source, int recvtag, MPI_Comm comm, MPI_Status *status);
     bool (*has_gpu)(void); /**< initializes CUDA: only for a program that asks */
 } mca_pml_umrddt_calls_t;
+
+/** A library of the process. */
+typedef struct mca_pml_umrddt_calls_library_t {
+    const char *name; /**< the file name begins with it */
+    char path[4096];
+} mca_pml_umrddt_calls_library_t;
+
+/** For dl_iterate_phdr, which holds a lock of the loader: dlopen here could deadlock. */
+static inline int mca_pml_umrddt_calls_compare(struct dl_phdr_info *info, size_t size, void *data)
+{
+    mca_pml_umrddt_calls_library_t *library = data;
+    const char *name = strrchr(info->dlpi_name, '/');
+    const size_t length = strlen(info->dlpi_name);
+
+    (void) size;
+    if (NULL == name || 0 != strncmp(name + 1, library->name, strlen(library->name))
+        || sizeof(library->path) <= length) {
+        return 0;
+    }
+    memcpy(library->path, info->dlpi_name, length + 1);
+    return 1;
+}
+
+/** Find a loaded library that may be in a scope of its own, as those of Python's modules. @return a
+ * handle to be closed, or NULL */
+static inline void *mca_pml_umrddt_calls_library(const char *name)
+{
+    mca_pml_umrddt_calls_library_t library;
+
+    library.name = name;
+    return 0 == dl_iterate_phdr(mca_pml_umrddt_calls_compare, &library)
+               ? NULL
+               : dlopen(library.path, RTLD_LAZY | RTLD_NOLOAD);
+}
 
 #endif /* MCA_PML_UMRDDT_CALLS_H */

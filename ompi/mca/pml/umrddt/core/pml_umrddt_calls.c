@@ -12,7 +12,7 @@
  * The functions for libumrddt_mpi; read pml_umrddt_calls.h first.
  *
  * A call on system memory, or with a wrong argument, is passed to Open MPI, which does the checks
- * and calls the error handler. So only copies can fail here.
+ * and calls the error handler. Here only copies, conversions and messages can fail.
  */
 
 #include "ompi_config.h"
@@ -68,9 +68,16 @@ static bool has_data(const ompi_datatype_t *datatype, size_t count, size_t *size
            && PTRDIFF_MAX > *size;
 }
 
-/** Look both memories up. @return false: system memory */
-static bool look(ends_t *ends)
+/** Look both memories up. @return false: system memory, or a NULL that Open MPI reports */
+static bool look(ends_t *ends, size_t position)
 {
+    if (NULL == ends->bytes
+        || (NULL == ends->buf
+            && (0 != (OPAL_DATATYPE_FLAG_PREDEFINED & ends->datatype->super.flags)
+                || 0 == ends->datatype->super.true_lb))) {
+        return false;
+    }
+    ends->bytes += position;
     mca_pml_umrddt_look(ends->buf, ends->count, ends->datatype, &ends->user);
     mca_pml_umrddt_look(ends->bytes, ends->size, &ompi_mpi_byte.dt, &ends->packed);
     return opal_umrddt_gpu_on_gpu(&ends->user) || opal_umrddt_gpu_on_gpu(&ends->packed);
@@ -161,22 +168,19 @@ static int copy_any(ends_t *ends)
 }
 
 /** MPI_Pack and MPI_Unpack, for memory that is not plain. The bytes begin before the position. */
-static int move(ends_t *ends, size_t room, size_t *position, ompi_communicator_t *comm,
+static int move(ends_t ends, size_t room, size_t *position, ompi_communicator_t *comm,
                 const char *name)
 {
     int rc;
 
-    if (!has_data(ends->datatype, ends->count, &ends->size) || *position > room
-        || ends->size > room - *position || NULL == comm || ompi_comm_invalid(comm)) {
+    if (!has_data(ends.datatype, ends.count, &ends.size) || *position > room
+        || ends.size > room - *position || NULL == comm || ompi_comm_invalid(comm)
+        || !look(&ends, *position)) {
         return PASS;
     }
-    ends->bytes += *position;
-    if (!look(ends)) {
-        return PASS;
-    }
-    rc = copy_any(ends);
+    rc = copy_any(&ends);
     if (OMPI_SUCCESS == rc) {
-        *position += ends->size;
+        *position += ends.size;
     }
     OMPI_ERRHANDLER_RETURN(rc, comm, rc, name);
 }
@@ -196,25 +200,19 @@ static ends_t ends_of(const void *buf, size_t count, ompi_datatype_t *datatype, 
 static int pack(const void *inbuf, size_t incount, MPI_Datatype datatype, void *outbuf,
                 size_t outsize, size_t *position, MPI_Comm comm)
 {
-    ends_t ends;
-
-    if (OPAL_LIKELY(is_plain(inbuf, incount, datatype, outbuf, *position))) {
-        return PASS;
-    }
-    ends = ends_of(inbuf, incount, datatype, outbuf, false);
-    return move(&ends, outsize, position, comm, "MPI_Pack");
+    return OPAL_LIKELY(is_plain(inbuf, incount, datatype, outbuf, *position))
+               ? PASS
+               : move(ends_of(inbuf, incount, datatype, outbuf, false), outsize, position, comm,
+                      "MPI_Pack");
 }
 
 static int unpack(const void *inbuf, size_t insize, size_t *position, void *outbuf, size_t outcount,
                   MPI_Datatype datatype, MPI_Comm comm)
 {
-    ends_t ends;
-
-    if (OPAL_LIKELY(is_plain(outbuf, outcount, datatype, inbuf, *position))) {
-        return PASS;
-    }
-    ends = ends_of(outbuf, outcount, datatype, inbuf, true);
-    return move(&ends, insize, position, comm, "MPI_Unpack");
+    return OPAL_LIKELY(is_plain(outbuf, outcount, datatype, inbuf, *position))
+               ? PASS
+               : move(ends_of(outbuf, outcount, datatype, inbuf, true), insize, position, comm,
+                      "MPI_Unpack");
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -223,6 +221,8 @@ static int unpack(const void *inbuf, size_t insize, size_t *position, void *outb
 
 /** System memory in place of the memories of a call. */
 typedef struct shadow_t {
+    ptrdiff_t low;                  /**< first byte of the data, from the buffer's address on */
+    size_t length;                  /**< from there to the end of the last one */
     opal_umrddt_gpu_stage_t span;   /**< of the buffer, with the data at the offsets of its type */
     opal_umrddt_gpu_stage_t stream; /**< the buffer's data, packed by umrddt */
     opal_umrddt_gpu_stage_t packed; /**< of the packed bytes */
@@ -230,21 +230,30 @@ typedef struct shadow_t {
     unsigned char *bytes;
 } shadow_t;
 
-/** Allocate what stands in for GPU memory. @param[in] size  bytes of the type and count */
-static int shadow_make(shadow_t *shadow, const ends_t *ends, size_t size)
+/** Set the range of a buffer. @return false: not one of a buffer in memory */
+static bool shadow_span(shadow_t *shadow, const ends_t *ends)
 {
     const opal_datatype_t *type = &ends->datatype->super;
-    const ptrdiff_t more = (ptrdiff_t) (ends->count - 1) * (type->ub - type->lb);
-    const ptrdiff_t low = type->true_lb + (0 > more ? more : 0);
-    const ptrdiff_t high = type->true_ub + (0 < more ? more : 0);
+    ptrdiff_t more, high;
+
+    return !__builtin_mul_overflow(ends->count - 1, type->ub - type->lb, &more)
+           && !__builtin_add_overflow(type->true_lb, 0 > more ? more : 0, &shadow->low)
+           && !__builtin_add_overflow(type->true_ub, 0 < more ? more : 0, &high)
+           && !__builtin_sub_overflow(high, shadow->low, &shadow->length);
+}
+
+/** Allocate system memory for the memories of a call. @param[in] size  bytes of the type and count
+ */
+static int shadow_make(shadow_t *shadow, const ends_t *ends, size_t size)
+{
     int rc = OMPI_SUCCESS;
 
     shadow->buf = ends->buf;
     shadow->bytes = ends->bytes;
     if (opal_umrddt_gpu_on_gpu(&ends->user)) {
-        rc = opal_umrddt_gpu_stage_plain((size_t) (high - low), &shadow->span);
+        rc = opal_umrddt_gpu_stage_plain(shadow->length, &shadow->span);
         if (OMPI_SUCCESS == rc) {
-            shadow->buf = (void *) ((uintptr_t) shadow->span.bytes - (uintptr_t) low);
+            shadow->buf = (void *) ((uintptr_t) shadow->span.bytes - (uintptr_t) shadow->low);
             rc = opal_umrddt_gpu_stage_plain(size, &shadow->stream);
         }
     }
@@ -285,91 +294,78 @@ static int shadow_packed(const shadow_t *shadow, const ends_t *ends, size_t size
 }
 
 /**
- * The call of Open MPI on system memory.
- *
- * @param[out] result  of the call, which has called the error handler
- *
- * @retval OMPI_SUCCESS, or the error of a copy
+ * Copy, convert and copy. Open MPI's own functions convert, because MPI_Pack_external is the
+ * library's.
  */
 static int convert(const char *datarep, const shadow_t *shadow, const ends_t *ends, size_t size,
-                   MPI_Aint *done, int *result)
+                   MPI_Aint *done)
 {
     const MPI_Aint room = (MPI_Aint) ends->size;
     int rc = ends->in ? shadow_packed(shadow, ends, ends->size, false)
                       : shadow_buffer(shadow, ends, size, false);
 
-    *done = 0;
+    if (OMPI_SUCCESS == rc) {
+        rc = ends->in ? ompi_datatype_unpack_external(
+                 datarep, shadow->bytes, room, done, shadow->buf, (int) ends->count, ends->datatype)
+                      : ompi_datatype_pack_external(datarep, shadow->buf, (int) ends->count,
+                                                    ends->datatype, shadow->bytes, room, done);
+    }
     if (OMPI_SUCCESS != rc) {
         return rc;
-    }
-    *result = ends->in ? PMPI_Unpack_external(datarep, (void *) shadow->bytes, room, done,
-                                              shadow->buf, (int) ends->count, ends->datatype)
-                       : PMPI_Pack_external((void *) datarep, shadow->buf, (int) ends->count,
-                                            ends->datatype, shadow->bytes, room, done);
-    if (MPI_SUCCESS != *result) {
-        return OMPI_SUCCESS;
     }
     return ends->in ? shadow_buffer(shadow, ends, size, true)
                     : shadow_packed(shadow, ends, (size_t) *done, true);
 }
 
-static int external(const char *datarep, ends_t *ends, size_t room, size_t *position,
+static int external(const char *datarep, ends_t ends, size_t room, size_t *position,
                     const char *name)
 {
     shadow_t shadow = {.buf = NULL};
     MPI_Aint length = 0, done = 0;
     size_t size = 0;
-    int rc, result = MPI_SUCCESS;
+    int rc;
 
-    if (!has_data(ends->datatype, ends->count, &size) || INT_MAX < ends->count || *position > room
-        || MPI_SUCCESS
-               != PMPI_Pack_external_size((void *) datarep, (int) ends->count, ends->datatype,
-                                          &length)
-        || (size_t) length > room - *position) {
+    if (!has_data(ends.datatype, ends.count, &size) || INT_MAX < ends.count || *position > room
+        || OMPI_SUCCESS
+               != ompi_datatype_pack_external_size(datarep, (int) ends.count, ends.datatype,
+                                                   &length)
+        || (size_t) length > room - *position || !shadow_span(&shadow, &ends)) {
         return PASS;
     }
-    ends->bytes += *position;
-    ends->size = (size_t) length;
-    if (!look(ends)) {
+    ends.size = (size_t) length;
+    if (!look(&ends, *position)) {
         return PASS;
     }
     MCA_PML_UMRDDT_COUNT(library_calls);
-    rc = shadow_make(&shadow, ends, size);
+    rc = shadow_make(&shadow, &ends, size);
     if (OMPI_SUCCESS == rc) {
-        rc = convert(datarep, &shadow, ends, size, &done, &result);
+        rc = convert(datarep, &shadow, &ends, size, &done);
     }
     opal_umrddt_gpu_stage_put(&shadow.span);
     opal_umrddt_gpu_stage_put(&shadow.stream);
     opal_umrddt_gpu_stage_put(&shadow.packed);
-    OMPI_ERRHANDLER_CHECK(rc, MPI_COMM_WORLD, rc, name);
-    if (MPI_SUCCESS == result) {
+    if (OMPI_SUCCESS == rc) {
         *position += (size_t) done;
     }
-    return result;
+    OMPI_ERRHANDLER_RETURN(rc, MPI_COMM_WORLD, rc, name);
 }
 
 static int pack_external(const char *datarep, const void *inbuf, size_t incount,
                          MPI_Datatype datatype, void *outbuf, size_t outsize, size_t *position)
 {
-    ends_t ends;
-
-    if (is_plain(inbuf, incount, datatype, outbuf, *position)) {
-        return PASS;
-    }
-    ends = ends_of(inbuf, incount, datatype, outbuf, false);
-    return external(datarep, &ends, outsize, position, "MPI_Pack_external");
+    return is_plain(inbuf, incount, datatype, outbuf, *position)
+               ? PASS
+               : external(datarep, ends_of(inbuf, incount, datatype, outbuf, false), outsize,
+                          position, "MPI_Pack_external");
 }
 
 static int unpack_external(const char *datarep, const void *inbuf, size_t insize, size_t *position,
                            void *outbuf, size_t outcount, MPI_Datatype datatype)
 {
-    ends_t ends;
-
-    if (is_plain(outbuf, outcount, datatype, inbuf, *position)) {
-        return PASS;
-    }
-    ends = ends_of(outbuf, outcount, datatype, inbuf, true);
-    return external(datarep, &ends, insize, position, "MPI_Unpack_external");
+    return is_plain(outbuf, outcount, datatype, inbuf, *position)
+               ? PASS
+               : external(datarep, ends_of(outbuf, outcount, datatype, inbuf, true), insize,
+                          position, "MPI_Unpack_external");
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -401,6 +397,49 @@ static int replaced_pack(replaced_t *replaced, ends_t *ends)
     }
     return mca_pml_umrddt_stage_pack(ends->buf, ends->count, ends->datatype, where,
                                      &replaced->stage);
+}
+
+/**
+ * Send the packed data. System memory goes to the base PML at once: neither the scheme nor the
+ * user's assertion about send buffers is about it.
+ */
+static int replaced_send(const replaced_t *replaced, const ends_t *ends, int dest, int tag,
+                         ompi_communicator_t *comm)
+{
+    ompi_datatype_t *type;
+    size_t count;
+    int rc;
+
+    if (0 != replaced->scratch) {
+        return MCA_PML_CALL(send((void *) (uintptr_t) replaced->scratch, ends->size, MPI_PACKED,
+                                 dest, tag, MCA_PML_BASE_SEND_STANDARD, comm));
+    }
+    mca_pml_umrddt_stage_as(ends->size, !mca_pml_umrddt_is_contiguous(ends->datatype, ends->count),
+                            &count, &type);
+    rc = mca_pml_umrddt.host.pml_send(replaced->stage.bytes, count, type, dest, tag,
+                                      MCA_PML_BASE_SEND_STANDARD, comm);
+    mca_pml_umrddt_stage_as_end(type);
+    return rc;
+}
+
+/** Wait for the receive. @param[in] sent  result of the send */
+static int replaced_wait(ompi_request_t *receive, int sent, MPI_Status *status)
+{
+    int rc;
+
+    if (OMPI_SUCCESS != sent) {
+        (void) ompi_request_cancel(receive);
+    }
+    rc = ompi_request_wait(&receive, status);
+#if OPAL_ENABLE_FT_MPI
+    if (MPI_ERR_PROC_FAILED_PENDING == rc) {
+        /* of MPI_ANY_SOURCE: still posted, and the user has no request to continue with */
+        (void) ompi_request_cancel(receive);
+        (void) ompi_request_wait(&receive, MPI_STATUS_IGNORE);
+        rc = MPI_ERR_PROC_FAILED;
+    }
+#endif
+    return OMPI_SUCCESS != sent ? sent : rc;
 }
 
 /** Returns true if Open MPI would report no wrong argument, and a message is sent and received. */
@@ -439,16 +478,8 @@ static int sendrecv_replace(void *buf, size_t count, MPI_Datatype datatype, int 
         rc = MCA_PML_CALL(irecv(buf, count, datatype, source, recvtag, comm, &receive));
     }
     if (OMPI_SUCCESS == rc) {
-        const void *bytes =
-            0 == replaced.scratch ? replaced.stage.bytes : (void *) (uintptr_t) replaced.scratch;
-        const int sent = MCA_PML_CALL(send((void *) bytes, ends.size, MPI_PACKED, dest, sendtag,
-                                           MCA_PML_BASE_SEND_STANDARD, comm));
-
-        if (OMPI_SUCCESS != sent) {
-            (void) ompi_request_cancel(receive);
-        }
-        rc = ompi_request_wait(&receive, status);
-        rc = OMPI_SUCCESS != sent ? sent : rc;
+        rc = replaced_send(&replaced, &ends, dest, sendtag, comm);
+        rc = replaced_wait(receive, rc, status);
     }
     if (0 != replaced.scratch) {
         opal_umrddt_gpu_scratch_put(replaced.scratch);
@@ -471,10 +502,18 @@ static const mca_pml_umrddt_calls_t table = {.pack = pack,
 static void attach(const mca_pml_umrddt_calls_t *calls)
 {
     void (*function)(const mca_pml_umrddt_calls_t *) = NULL;
+    void *library = NULL;
 
     *(void **) &function = dlsym(RTLD_DEFAULT, MCA_PML_UMRDDT_CALLS_ATTACH);
+    if (NULL == function
+        && NULL != (library = mca_pml_umrddt_calls_library(MCA_PML_UMRDDT_CALLS_LIBRARY))) {
+        *(void **) &function = dlsym(library, MCA_PML_UMRDDT_CALLS_ATTACH);
+    }
     if (NULL != function) {
         function(calls);
+    }
+    if (NULL != library) {
+        (void) dlclose(library);
     }
 }
 
