@@ -26,7 +26,11 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 
+#include "coll_umrddt_layout.h"
+#include "coll_umrddt_module.h"
 #include "coll_umrddt_reduce.h"
+#include "coll_umrddt_request.h"
+#include "coll_umrddt_stage.h"
 #include "umrddt_collectives.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"

@@ -21,6 +21,7 @@
 #include "ompi/mca/topo/base/base.h"
 
 #include "coll_umrddt_messages.h"
+#include "coll_umrddt_request.h"
 
 /* A bcast of at least PIECE bytes for each process to at most PIECED processes goes in pieces. */
 #define PIECE  ((size_t) 128 << 10)

@@ -40,6 +40,7 @@
 #include "ompi/mca/pml/pml.h"
 #include "ompi/mca/topo/base/base.h"
 
+#include "coll_umrddt_layout.h"
 #include "umrddt_collectives.h"
 
 typedef mca_coll_umrddt_direct_t direct_t;

@@ -16,7 +16,10 @@
 #ifndef MCA_COLL_UMRDDT_MESSAGES_H
 #define MCA_COLL_UMRDDT_MESSAGES_H
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_side.h"
+
+#include "ompi/request/request.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 BEGIN_C_DECLS
 

@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "coll_umrddt_direct.h"
+#include "coll_umrddt_layout.h"
+#include "coll_umrddt_module.h"
 
 /** Each form of each collective. */
 #define FORMS(X, name) X(name) X(i##name) X(name##_init)

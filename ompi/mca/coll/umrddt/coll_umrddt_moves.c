@@ -14,8 +14,7 @@
  * first.
  */
 
-#include "coll_umrddt_agree.h"
-#include "coll_umrddt_direct.h"
+#include "coll_umrddt_forms.h"
 
 /** A send buffer, unless it is MPI_IN_PLACE. */
 static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int parts,
