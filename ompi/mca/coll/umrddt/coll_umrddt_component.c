@@ -133,21 +133,6 @@ static int component_register(void)
     return OMPI_SUCCESS;
 }
 
-int mca_coll_umrddt_fail(int rc, size_t bytes)
-{
-    MCA_COLL_UMRDDT_COUNT(failures);
-    if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        opal_show_help("help-mca-coll-umrddt.txt", "no-memory", true, bytes);
-        return MPI_ERR_NO_MEM;
-    }
-    if (OPAL_ERR_BAD_PARAM == rc) {
-        opal_show_help("help-mca-coll-umrddt.txt", "too-large", true);
-        return MPI_ERR_COUNT;
-    }
-    opal_show_help("help-mca-coll-umrddt.txt", "driver", true, rc);
-    return MPI_ERR_OTHER;
-}
-
 /* ---------------------------------------------------------------------------------------------
  * Selection
  * ------------------------------------------------------------------------------------------- */

@@ -16,7 +16,6 @@
 #include "coll_umrddt_direct.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 #include "ompi/mca/topo/base/base.h"
 
@@ -28,25 +27,6 @@
 #define PIECED 32
 
 typedef mca_coll_umrddt_direct_t direct_t;
-
-void mca_coll_umrddt_direct_free(struct mca_coll_umrddt_direct_t *direct)
-{
-    if (NULL != direct) {
-        mca_coll_umrddt_messages_free(direct);
-        free(direct);
-    }
-}
-
-bool mca_coll_umrddt_direct_room(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
-{
-    if (OPAL_UNLIKELY(NULL == module->direct)) {
-        module->direct = calloc(1, sizeof(*module->direct));
-        if (NULL == module->direct) {
-            return false;
-        }
-    }
-    return mca_coll_umrddt_messages_room(module->direct, comm);
-}
 
 /* ---------------------------------------------------------------------------------------------
  * Lists of messages

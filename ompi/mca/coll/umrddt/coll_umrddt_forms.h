@@ -18,6 +18,7 @@
 
 #include "coll_umrddt_agree.h"
 #include "coll_umrddt_direct.h"
+#include "coll_umrddt_messages.h"
 #include "coll_umrddt_request.h"
 #include "coll_umrddt_stage.h"
 
@@ -146,7 +147,7 @@ BEGIN_C_DECLS
         && mca_coll_umrddt_agrees(module, comm)) {                                      \
         mca_coll_umrddt_sides_t always;                                                 \
                                                                                         \
-        if (!mca_coll_umrddt_direct_room(module, comm)) {                               \
+        if (!mca_coll_umrddt_messages_room(&module->direct, comm)) {                    \
             return OMPI_ERR_OUT_OF_RESOURCE;                                            \
         }                                                                               \
         name##_sides(&always, comm, MCA_COLL_UMRDDT_LIST given);                        \

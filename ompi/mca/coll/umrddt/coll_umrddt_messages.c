@@ -50,7 +50,8 @@ typedef mca_coll_umrddt_own_t own_t;
  * Memory
  * ------------------------------------------------------------------------------------------- */
 
-void mca_coll_umrddt_messages_free(direct_t *direct)
+/** Free the arrays. */
+static void clear(direct_t *direct)
 {
     free(direct->sends);
     free(direct->recvs);
@@ -59,7 +60,16 @@ void mca_coll_umrddt_messages_free(direct_t *direct)
     *direct = (direct_t){.sends = NULL};
 }
 
-bool mca_coll_umrddt_messages_room(direct_t *direct, ompi_communicator_t *comm)
+void mca_coll_umrddt_messages_free(direct_t *direct)
+{
+    if (NULL != direct) {
+        clear(direct);
+        free(direct);
+    }
+}
+
+/** Allocate the arrays for any collective on the communicator. @return false: no memory */
+static bool make_room(direct_t *direct, ompi_communicator_t *comm)
 {
     int n = mca_coll_umrddt_others(comm), sources, destinations;
 
@@ -71,19 +81,27 @@ bool mca_coll_umrddt_messages_room(direct_t *direct, ompi_communicator_t *comm)
     if (OPAL_UNLIKELY(direct->room < n)) {
         const size_t room = (size_t) n;
 
-        mca_coll_umrddt_messages_free(direct);
+        clear(direct);
         direct->sends = malloc(room * sizeof(direct->sends[0]));
         direct->recvs = malloc(room * sizeof(direct->recvs[0]));
         direct->requests = malloc(2 * room * sizeof(direct->requests[0]));
         direct->own = malloc(room * sizeof(direct->own[0]));
         if (NULL == direct->sends || NULL == direct->recvs || NULL == direct->requests
             || NULL == direct->own) {
-            mca_coll_umrddt_messages_free(direct);
+            clear(direct);
             return false;
         }
         direct->room = n;
     }
     return true;
+}
+
+bool mca_coll_umrddt_messages_room(direct_t **direct, ompi_communicator_t *comm)
+{
+    if (OPAL_UNLIKELY(NULL == *direct)) {
+        *direct = calloc(1, sizeof(**direct));
+    }
+    return NULL != *direct && make_room(*direct, comm);
 }
 
 void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
@@ -343,10 +361,7 @@ direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
         --unused_count;
     }
     opal_mutex_unlock(&lock);
-    if (NULL == direct) {
-        direct = calloc(1, sizeof(*direct));
-    }
-    if (NULL != direct && !mca_coll_umrddt_messages_room(direct, comm)) {
+    if (!mca_coll_umrddt_messages_room(&direct, comm)) {
         free(direct);
         direct = NULL;
     }
@@ -366,10 +381,7 @@ void mca_coll_umrddt_messages_put(direct_t *direct)
         direct = NULL;
     }
     opal_mutex_unlock(&lock);
-    if (NULL != direct) {
-        mca_coll_umrddt_messages_free(direct);
-        free(direct);
-    }
+    mca_coll_umrddt_messages_free(direct);
 }
 
 void mca_coll_umrddt_messages_close(void)
@@ -379,7 +391,6 @@ void mca_coll_umrddt_messages_close(void)
 
         unused = direct->next;
         mca_coll_umrddt_messages_free(direct);
-        free(direct);
     }
     unused_count = 0;
 }

@@ -55,10 +55,15 @@ typedef struct mca_coll_umrddt_direct_t {
     int rc;            /**< the first error of a request */
 } mca_coll_umrddt_direct_t;
 
-/** Allocate the lists for any collective on the communicator. @return false: no memory */
-bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm);
+/**
+ * Allocate the lists for any collective on the communicator, before an agreement. @return false: no
+ * memory, so this process must not state MCA_COLL_UMRDDT_ALL_GPU
+ *
+ * @param[in,out] direct  NULL at first; release with mca_coll_umrddt_messages_free
+ */
+bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t **direct, ompi_communicator_t *comm);
 
-/** Free the lists. */
+/** Free the lists. NULL is allowed. */
 void mca_coll_umrddt_messages_free(mca_coll_umrddt_direct_t *direct);
 
 /** Empty the lists, which have room for the communicator. */
