@@ -77,12 +77,12 @@ BEGIN_C_DECLS
             if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                              \
                 return rc;                                                                        \
             }                                                                                     \
-            if (OPAL_UNLIKELY(sides.gpu)) {                                                       \
-                module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                       \
-            }                                                                                     \
             if (0 != all) {                                                                       \
                 return MCA_COLL_UMRDDT_APPLY(name##_direct, module, comm, &sides, all,            \
                                              MCA_COLL_UMRDDT_LIST given);                         \
+            }                                                                                     \
+            if (OPAL_UNLIKELY(sides.gpu)) {                                                       \
+                module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                       \
             }                                                                                     \
         } else {                                                                                  \
             MCA_COLL_UMRDDT_COUNT(passed);                                                        \
