@@ -10,8 +10,8 @@
  * @file
  *
  * Collectives that move data: the buffers of each, and the parts that a process reads and writes.
- * Arguments that are not significant on a process are passed on without a query. See coll_umrddt.h
- * first.
+ * Arguments that are not significant on a process are passed on without a query. See
+ * coll_umrddt_forms.h first.
  */
 
 #include "coll_umrddt_forms.h"
