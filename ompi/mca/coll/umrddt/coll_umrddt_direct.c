@@ -209,6 +209,9 @@ int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_commun
         persistent ? UMRDDT_COLLECTIVES_TAG + ++module->persistent : UMRDDT_COLLECTIVES_TAG;
     int rc = NULL != direct ? list(direct, comm, shape, sides, root) : OMPI_ERR_OUT_OF_RESOURCE;
 
+    if (OMPI_SUCCESS == rc && persistent) {
+        rc = mca_coll_umrddt_messages_copy_types(direct);
+    }
     if (OMPI_SUCCESS == rc) {
         direct->tag = tag;
         return mca_coll_umrddt_request_messages(comm, direct, persistent, request);

@@ -36,6 +36,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ompi/mca/pml/pml.h"
 #include "ompi/mca/topo/base/base.h"
@@ -57,6 +58,7 @@ static void clear(direct_t *direct)
     free(direct->recvs);
     free(direct->requests);
     free(direct->own);
+    free(direct->types);
     *direct = (direct_t){.sends = NULL};
 }
 
@@ -368,11 +370,41 @@ direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
     return direct;
 }
 
+/** Number of datatypes in the array of a side. */
+static size_t types_of(const mca_coll_umrddt_side_t *side)
+{
+    return 0 < side->parts && NULL != side->types ? (size_t) side->parts : 0;
+}
+
+int mca_coll_umrddt_messages_copy_types(direct_t *direct)
+{
+    const size_t sends = types_of(&direct->send), recvs = types_of(&direct->recv);
+
+    if (0 == sends + recvs) {
+        return OMPI_SUCCESS;
+    }
+    direct->types = malloc((sends + recvs) * sizeof(direct->types[0]));
+    if (NULL == direct->types) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (0 < sends) {
+        memcpy(direct->types, direct->send.types, sends * sizeof(direct->types[0]));
+        direct->send.types = direct->types;
+    }
+    if (0 < recvs) {
+        memcpy(direct->types + sends, direct->recv.types, recvs * sizeof(direct->types[0]));
+        direct->recv.types = direct->types + sends;
+    }
+    return OMPI_SUCCESS;
+}
+
 void mca_coll_umrddt_messages_put(direct_t *direct)
 {
     if (NULL == direct) {
         return;
     }
+    free(direct->types);
+    direct->types = NULL;
     opal_mutex_lock(&lock);
     if (UNUSED_CACHED > unused_count) {
         direct->next = unused;

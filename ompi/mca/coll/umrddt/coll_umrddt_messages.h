@@ -45,6 +45,7 @@ typedef struct mca_coll_umrddt_direct_t {
     mca_coll_umrddt_message_t *recvs; /**< in the order in which they match */
     ompi_request_t **requests;
     mca_coll_umrddt_own_t *own;
+    ompi_datatype_t **types; /**< copies of the datatypes of both sides, or NULL */
     int send_count;
     int recv_count;
     int room;          /**< allocated entries of sends, recvs and own, and half of requests */
@@ -112,6 +113,12 @@ int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int group);
 
 /** Get lists with room for the communicator. @return NULL: no memory */
 mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm);
+
+/**
+ * Copy the arrays of datatypes, for a persistent request: in 4.1 and 5.0 the Fortran bindings free
+ * theirs after MPI_Alltoallw_init. @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE
+ */
+int mca_coll_umrddt_messages_copy_types(mca_coll_umrddt_direct_t *direct);
 
 /** Return lists without messages in progress. NULL is allowed. */
 void mca_coll_umrddt_messages_put(mca_coll_umrddt_direct_t *direct);
