@@ -84,6 +84,10 @@ bool gpu_coll_has_form(gpu_coll_form_t form);
 void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm,
                             MPI_Request *request);
 
+/** The same by MPI_Alltoallw_init, after which its array of datatypes ends. */
+void gpu_coll_alltoallw_init(const void *from, void *to, int bytes, MPI_Comm comm,
+                             MPI_Request *request);
+
 /** Elements that a rank gives, or gets, where counts differ; sometimes none. */
 int gpu_coll_some(const gpu_coll_t *with, int from, int to);
 

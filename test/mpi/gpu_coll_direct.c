@@ -492,8 +492,10 @@ void gpu_coll_order(uint64_t *state)
         to[k] = gpu_memory(0 == k ? GPU_HOST : GPU_DEVICE, bytes);
         memset(data, 1 + k + 8 * mpitest.rank, bytes);
         gpu_write(from[k], 0, data, bytes);
-        if (2 > k) {
+        if (0 == k) {
             gpu_coll_alltoall_init(from[k]->addr, to[k]->addr, BYTES, comm, &requests[k]);
+        } else if (1 == k) {
+            gpu_coll_alltoallw_init(from[k]->addr, to[k]->addr, BYTES, comm, &requests[k]);
         }
     }
     for (int turn = 0; turn < 3; ++turn) {

@@ -25,7 +25,8 @@
  * modex, by pml/umrddt, which also carries the messages. Each process finds the same result.
  */
 
-#include "coll_umrddt_direct.h"
+#include "coll_umrddt_agree.h"
+#include "coll_umrddt_messages.h"
 #include "coll_umrddt_reduce.h"
 
 #include "umrddt_collectives.h"
@@ -169,7 +170,7 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
         mine |= mca_coll_umrddt_reduce_states(comm, &sides->reduction);
     }
     if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])
-        && (NULL != sides->reduction.op || mca_coll_umrddt_direct_room(module, comm))) {
+        && (NULL != sides->reduction.op || mca_coll_umrddt_messages_room(&module->direct, comm))) {
         mine |= MCA_COLL_UMRDDT_ALL_GPU;
     }
     if (0 == sides->recv.parts || mca_coll_umrddt_side_is_contiguous(&sides->recv)) {

@@ -16,7 +16,8 @@
 #ifndef MCA_COLL_UMRDDT_AGREE_H
 #define MCA_COLL_UMRDDT_AGREE_H
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_module.h"
+#include "coll_umrddt_stage.h"
 
 BEGIN_C_DECLS
 

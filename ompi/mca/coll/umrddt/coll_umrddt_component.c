@@ -26,7 +26,11 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 
+#include "coll_umrddt_layout.h"
+#include "coll_umrddt_module.h"
 #include "coll_umrddt_reduce.h"
+#include "coll_umrddt_request.h"
+#include "coll_umrddt_stage.h"
 #include "umrddt_collectives.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"
@@ -127,21 +131,6 @@ static int component_register(void)
             (void *) &pvars[i]);
     }
     return OMPI_SUCCESS;
-}
-
-int mca_coll_umrddt_fail(int rc, size_t bytes)
-{
-    MCA_COLL_UMRDDT_COUNT(failures);
-    if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        opal_show_help("help-mca-coll-umrddt.txt", "no-memory", true, bytes);
-        return MPI_ERR_NO_MEM;
-    }
-    if (OPAL_ERR_BAD_PARAM == rc) {
-        opal_show_help("help-mca-coll-umrddt.txt", "too-large", true);
-        return MPI_ERR_COUNT;
-    }
-    opal_show_help("help-mca-coll-umrddt.txt", "driver", true, rc);
-    return MPI_ERR_OTHER;
 }
 
 /* ---------------------------------------------------------------------------------------------

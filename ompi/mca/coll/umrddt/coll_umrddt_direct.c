@@ -16,36 +16,17 @@
 #include "coll_umrddt_direct.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 #include "ompi/mca/topo/base/base.h"
 
 #include "coll_umrddt_messages.h"
+#include "coll_umrddt_request.h"
 
 /* A bcast of at least PIECE bytes for each process to at most PIECED processes goes in pieces. */
 #define PIECE  ((size_t) 128 << 10)
 #define PIECED 32
 
 typedef mca_coll_umrddt_direct_t direct_t;
-
-void mca_coll_umrddt_direct_free(struct mca_coll_umrddt_direct_t *direct)
-{
-    if (NULL != direct) {
-        mca_coll_umrddt_messages_free(direct);
-        free(direct);
-    }
-}
-
-bool mca_coll_umrddt_direct_room(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
-{
-    if (OPAL_UNLIKELY(NULL == module->direct)) {
-        module->direct = calloc(1, sizeof(*module->direct));
-        if (NULL == module->direct) {
-            return false;
-        }
-    }
-    return mca_coll_umrddt_messages_room(module->direct, comm);
-}
 
 /* ---------------------------------------------------------------------------------------------
  * Lists of messages
@@ -228,6 +209,9 @@ int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_commun
         persistent ? UMRDDT_COLLECTIVES_TAG + ++module->persistent : UMRDDT_COLLECTIVES_TAG;
     int rc = NULL != direct ? list(direct, comm, shape, sides, root) : OMPI_ERR_OUT_OF_RESOURCE;
 
+    if (OMPI_SUCCESS == rc && persistent) {
+        rc = mca_coll_umrddt_messages_copy_types(direct);
+    }
     if (OMPI_SUCCESS == rc) {
         direct->tag = tag;
         return mca_coll_umrddt_request_messages(comm, direct, persistent, request);

@@ -23,15 +23,6 @@
 
 BEGIN_C_DECLS
 
-/** Free what a module keeps for its direct collectives. NULL is allowed. */
-void mca_coll_umrddt_direct_free(struct mca_coll_umrddt_direct_t *direct);
-
-/**
- * Allocate the lists for any collective on the communicator, before an agreement. @return false: no
- * memory, so this process must not state MCA_COLL_UMRDDT_ALL_GPU
- */
-bool mca_coll_umrddt_direct_room(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm);
-
 /** Who sends to whom. */
 typedef enum mca_coll_umrddt_shape_t {
     MCA_COLL_UMRDDT_NO_SHAPE,  /**< the saved function does the call */
@@ -46,7 +37,7 @@ typedef enum mca_coll_umrddt_shape_t {
 } mca_coll_umrddt_shape_t;
 
 /**
- * Do a blocking collective, after mca_coll_umrddt_direct_room.
+ * Do a blocking collective, after mca_coll_umrddt_messages_room.
  *
  * @param[in] root  of those that have one
  *

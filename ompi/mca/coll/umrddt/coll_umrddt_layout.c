@@ -18,7 +18,7 @@
 
 #include "ompi/attribute/attribute.h"
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_layout.h"
 
 #define CACHE_BYTES (16u << 20)
 

@@ -36,10 +36,12 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ompi/mca/pml/pml.h"
 #include "ompi/mca/topo/base/base.h"
 
+#include "coll_umrddt_layout.h"
 #include "umrddt_collectives.h"
 
 typedef mca_coll_umrddt_direct_t direct_t;
@@ -49,16 +51,27 @@ typedef mca_coll_umrddt_own_t own_t;
  * Memory
  * ------------------------------------------------------------------------------------------- */
 
-void mca_coll_umrddt_messages_free(direct_t *direct)
+/** Free the arrays. */
+static void clear(direct_t *direct)
 {
     free(direct->sends);
     free(direct->recvs);
     free(direct->requests);
     free(direct->own);
+    free(direct->types);
     *direct = (direct_t){.sends = NULL};
 }
 
-bool mca_coll_umrddt_messages_room(direct_t *direct, ompi_communicator_t *comm)
+void mca_coll_umrddt_messages_free(direct_t *direct)
+{
+    if (NULL != direct) {
+        clear(direct);
+        free(direct);
+    }
+}
+
+/** Allocate the arrays for any collective on the communicator. @return false: no memory */
+static bool make_room(direct_t *direct, ompi_communicator_t *comm)
 {
     int n = mca_coll_umrddt_others(comm), sources, destinations;
 
@@ -70,19 +83,27 @@ bool mca_coll_umrddt_messages_room(direct_t *direct, ompi_communicator_t *comm)
     if (OPAL_UNLIKELY(direct->room < n)) {
         const size_t room = (size_t) n;
 
-        mca_coll_umrddt_messages_free(direct);
+        clear(direct);
         direct->sends = malloc(room * sizeof(direct->sends[0]));
         direct->recvs = malloc(room * sizeof(direct->recvs[0]));
         direct->requests = malloc(2 * room * sizeof(direct->requests[0]));
         direct->own = malloc(room * sizeof(direct->own[0]));
         if (NULL == direct->sends || NULL == direct->recvs || NULL == direct->requests
             || NULL == direct->own) {
-            mca_coll_umrddt_messages_free(direct);
+            clear(direct);
             return false;
         }
         direct->room = n;
     }
     return true;
+}
+
+bool mca_coll_umrddt_messages_room(direct_t **direct, ompi_communicator_t *comm)
+{
+    if (OPAL_UNLIKELY(NULL == *direct)) {
+        *direct = calloc(1, sizeof(**direct));
+    }
+    return NULL != *direct && make_room(*direct, comm);
 }
 
 void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
@@ -342,14 +363,39 @@ direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
         --unused_count;
     }
     opal_mutex_unlock(&lock);
-    if (NULL == direct) {
-        direct = calloc(1, sizeof(*direct));
-    }
-    if (NULL != direct && !mca_coll_umrddt_messages_room(direct, comm)) {
+    if (!mca_coll_umrddt_messages_room(&direct, comm)) {
         free(direct);
         direct = NULL;
     }
     return direct;
+}
+
+/** Number of datatypes in the array of a side. */
+static size_t types_of(const mca_coll_umrddt_side_t *side)
+{
+    return 0 < side->parts && NULL != side->types ? (size_t) side->parts : 0;
+}
+
+int mca_coll_umrddt_messages_copy_types(direct_t *direct)
+{
+    const size_t sends = types_of(&direct->send), recvs = types_of(&direct->recv);
+
+    if (0 == sends + recvs) {
+        return OMPI_SUCCESS;
+    }
+    direct->types = malloc((sends + recvs) * sizeof(direct->types[0]));
+    if (NULL == direct->types) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (0 < sends) {
+        memcpy(direct->types, direct->send.types, sends * sizeof(direct->types[0]));
+        direct->send.types = direct->types;
+    }
+    if (0 < recvs) {
+        memcpy(direct->types + sends, direct->recv.types, recvs * sizeof(direct->types[0]));
+        direct->recv.types = direct->types + sends;
+    }
+    return OMPI_SUCCESS;
 }
 
 void mca_coll_umrddt_messages_put(direct_t *direct)
@@ -357,6 +403,8 @@ void mca_coll_umrddt_messages_put(direct_t *direct)
     if (NULL == direct) {
         return;
     }
+    free(direct->types);
+    direct->types = NULL;
     opal_mutex_lock(&lock);
     if (UNUSED_CACHED > unused_count) {
         direct->next = unused;
@@ -365,10 +413,7 @@ void mca_coll_umrddt_messages_put(direct_t *direct)
         direct = NULL;
     }
     opal_mutex_unlock(&lock);
-    if (NULL != direct) {
-        mca_coll_umrddt_messages_free(direct);
-        free(direct);
-    }
+    mca_coll_umrddt_messages_free(direct);
 }
 
 void mca_coll_umrddt_messages_close(void)
@@ -378,7 +423,6 @@ void mca_coll_umrddt_messages_close(void)
 
         unused = direct->next;
         mca_coll_umrddt_messages_free(direct);
-        free(direct);
     }
     unused_count = 0;
 }

@@ -16,7 +16,10 @@
 #ifndef MCA_COLL_UMRDDT_MESSAGES_H
 #define MCA_COLL_UMRDDT_MESSAGES_H
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_side.h"
+
+#include "ompi/request/request.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 BEGIN_C_DECLS
 
@@ -42,6 +45,7 @@ typedef struct mca_coll_umrddt_direct_t {
     mca_coll_umrddt_message_t *recvs; /**< in the order in which they match */
     ompi_request_t **requests;
     mca_coll_umrddt_own_t *own;
+    ompi_datatype_t **types; /**< copies of the datatypes of both sides, or NULL */
     int send_count;
     int recv_count;
     int room;          /**< allocated entries of sends, recvs and own, and half of requests */
@@ -52,10 +56,15 @@ typedef struct mca_coll_umrddt_direct_t {
     int rc;            /**< the first error of a request */
 } mca_coll_umrddt_direct_t;
 
-/** Allocate the lists for any collective on the communicator. @return false: no memory */
-bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm);
+/**
+ * Allocate the lists for any collective on the communicator, before an agreement. @return false: no
+ * memory, so this process must not state MCA_COLL_UMRDDT_ALL_GPU
+ *
+ * @param[in,out] direct  NULL at first; release with mca_coll_umrddt_messages_free
+ */
+bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t **direct, ompi_communicator_t *comm);
 
-/** Free the lists. */
+/** Free the lists. NULL is allowed. */
 void mca_coll_umrddt_messages_free(mca_coll_umrddt_direct_t *direct);
 
 /** Empty the lists, which have room for the communicator. */
@@ -104,6 +113,12 @@ int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int group);
 
 /** Get lists with room for the communicator. @return NULL: no memory */
 mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm);
+
+/**
+ * Copy the arrays of datatypes, for a persistent request: in 4.1 and 5.0 the Fortran bindings free
+ * theirs after MPI_Alltoallw_init. @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE
+ */
+int mca_coll_umrddt_messages_copy_types(mca_coll_umrddt_direct_t *direct);
 
 /** Return lists without messages in progress. NULL is allowed. */
 void mca_coll_umrddt_messages_put(mca_coll_umrddt_direct_t *direct);

@@ -17,7 +17,9 @@
 
 #include <string.h>
 
-#include "coll_umrddt_direct.h"
+#include "coll_umrddt_layout.h"
+#include "coll_umrddt_messages.h"
+#include "coll_umrddt_module.h"
 
 /** Each form of each collective. */
 #define FORMS(X, name) X(name) X(i##name) X(name##_init)
@@ -94,7 +96,7 @@ static int module_disable(mca_coll_base_module_t *base, ompi_communicator_t *com
 static void module_destruct(mca_coll_umrddt_module_t *module)
 {
     mca_coll_umrddt_layouts_unuse();
-    mca_coll_umrddt_direct_free(module->direct);
+    mca_coll_umrddt_messages_free(module->direct);
     if (!module->enabled) {
         return;
     }

@@ -10,12 +10,11 @@
  * @file
  *
  * Collectives that move data: the buffers of each, and the parts that a process reads and writes.
- * Arguments that are not significant on a process are passed on without a query. See coll_umrddt.h
- * first.
+ * Arguments that are not significant on a process are passed on without a query. See
+ * coll_umrddt_forms.h first.
  */
 
-#include "coll_umrddt_agree.h"
-#include "coll_umrddt_direct.h"
+#include "coll_umrddt_forms.h"
 
 /** A send buffer, unless it is MPI_IN_PLACE. */
 static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int parts,

@@ -17,8 +17,7 @@
 
 #include "ompi/mca/topo/base/base.h"
 
-#include "coll_umrddt_agree.h"
-#include "coll_umrddt_direct.h"
+#include "coll_umrddt_forms.h"
 
 #define BOTH (MCA_COLL_UMRDDT_IN | MCA_COLL_UMRDDT_OUT)
 

@@ -18,6 +18,9 @@
 
 #include "coll_umrddt_reduce.h"
 
+#include "ompi/request/request.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+
 BEGIN_C_DECLS
 
 /** Segments in progress. */

@@ -15,7 +15,7 @@
  * slower copies, so reductions on GPU memory are never passed through.
  */
 
-#include "coll_umrddt_direct.h"
+#include "coll_umrddt_forms.h"
 #include "coll_umrddt_reduce.h"
 
 /** What a call is, for reductions in GPU memory. */

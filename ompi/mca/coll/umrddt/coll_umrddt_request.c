@@ -28,6 +28,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #include "coll_umrddt_messages.h"
+#include "coll_umrddt_request.h"
 
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static opal_list_t pending;    /**< started requests that are not complete */

@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_layout.h"
+#include "coll_umrddt_side.h"
 
 void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {

@@ -40,7 +40,7 @@
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_stage.h"
 #include "umrddt_help.h"
 
 #define ALIGNMENT    64   /* offsets are preserved modulo this */

@@ -140,8 +140,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "memory through pinned memory, at least %u",\
       4096u) \
     X(UINT, gpu_graphs, 6, 64, 0, UINT_MAX, \
-      "Largest number of CUDA graphs for repeated kernel launches. 0: " \
-      "none") \
+      "Largest number of CUDA graphs for repeated kernel launches. 0: none") \
     X(UINT, gpu_batch, 6, 0, 0, UINT_MAX, \
       "Largest number of copies in one launch, up to 64. 0: as many as fit") \
     X(BOOL, system_memory_cache, 6, true, 0, 0, \
