@@ -92,8 +92,8 @@ void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
     direct->comm = comm;
     direct->tag = UMRDDT_COLLECTIVES_TAG;
     direct->self = OMPI_COMM_IS_INTER(comm) ? -1 : ompi_comm_rank(comm);
-    direct->send = *send;
-    direct->recv = *recv;
+    direct->send = send;
+    direct->recv = recv;
     direct->send_count = direct->recv_count = 0;
     direct->request_count = direct->own_count = 0;
 }
@@ -240,7 +240,7 @@ static int start_own(direct_t *direct)
     int r = 0, rc = OMPI_SUCCESS;
 
     for (int s = 0; s < direct->send_count; ++s) {
-        mca_coll_umrddt_part_t from, to;
+        const mca_coll_umrddt_part_t *from = &direct->sends[s].part, *to;
 
         if (direct->self != direct->sends[s].peer) {
             continue;
@@ -252,20 +252,18 @@ static int start_own(direct_t *direct)
             mca_coll_umrddt_note(&rc, MPI_ERR_TOPOLOGY);
             break;
         }
-        mca_coll_umrddt_side_part(&direct->send, direct->sends[s].part, &from);
-        mca_coll_umrddt_side_part(&direct->recv, direct->recvs[r].part, &to);
-        ++r;
-        if (from.bytes > to.bytes) {
+        to = &direct->recvs[r++].part;
+        if (from->bytes > to->bytes) {
             mca_coll_umrddt_note(&rc, MPI_ERR_TRUNCATE);
-        } else if (0 == from.bytes) {
+        } else if (0 == from->bytes) {
             continue;
         } else if (!opal_umrddt_gpu_in_use()) {
-            mca_coll_umrddt_note(&rc, ompi_datatype_sndrcv(from.address, from.count, from.type,
-                                                           to.address, to.count, to.type));
-        } else if (start_copy(&direct->own[direct->own_count], &from, &to)) {
+            mca_coll_umrddt_note(&rc, ompi_datatype_sndrcv(from->address, from->count, from->type,
+                                                           to->address, to->count, to->type));
+        } else if (start_copy(&direct->own[direct->own_count], from, to)) {
             ++direct->own_count;
         } else {
-            mca_coll_umrddt_note(&rc, post_own(direct, &from, &to));
+            mca_coll_umrddt_note(&rc, post_own(direct, from, to));
         }
     }
     return rc;
@@ -278,25 +276,22 @@ static int start_own(direct_t *direct)
 /** Post the messages first to last - 1 of both lists. */
 static int post_group(direct_t *direct, int first, int last)
 {
-    mca_coll_umrddt_part_t part;
     int rc = OMPI_SUCCESS;
 
     for (int i = first; i < last && i < direct->recv_count; ++i) {
         const mca_coll_umrddt_message_t *message = &direct->recvs[i];
 
         if (direct->self != message->peer) {
-            mca_coll_umrddt_side_part(&direct->recv, message->part, &part);
-            mca_coll_umrddt_note(
-                &rc, mca_coll_umrddt_post_recv(direct, direct->comm, &part, message->peer));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_recv(direct, direct->comm,
+                                                                &message->part, message->peer));
         }
     }
     for (int i = first; i < last && i < direct->send_count; ++i) {
         const mca_coll_umrddt_message_t *message = &direct->sends[i];
 
         if (direct->self != message->peer) {
-            mca_coll_umrddt_side_part(&direct->send, message->part, &part);
-            mca_coll_umrddt_note(
-                &rc, mca_coll_umrddt_post_send(direct, direct->comm, &part, message->peer));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_send(direct, direct->comm,
+                                                                &message->part, message->peer));
         }
     }
     if (0 == first) {

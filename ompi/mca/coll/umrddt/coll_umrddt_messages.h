@@ -20,10 +20,10 @@
 
 BEGIN_C_DECLS
 
-/** One message: a part of a side, to or from a rank. */
+/** One message: a part of a side, to or from a rank. The arrays of the call are not read again. */
 typedef struct mca_coll_umrddt_message_t {
     int peer;
-    int part;
+    mca_coll_umrddt_part_t part;
 } mca_coll_umrddt_message_t;
 
 /** A copy of a part to another one of this process. */
@@ -36,8 +36,8 @@ typedef struct mca_coll_umrddt_own_t {
 typedef struct mca_coll_umrddt_direct_t {
     struct mca_coll_umrddt_direct_t *next; /**< of those that no request uses */
     ompi_communicator_t *comm;
-    mca_coll_umrddt_side_t send;
-    mca_coll_umrddt_side_t recv;
+    const mca_coll_umrddt_side_t *send; /**< only while the lists are filled */
+    const mca_coll_umrddt_side_t *recv;
     mca_coll_umrddt_message_t *sends; /**< in the order in which they match at the receiver */
     mca_coll_umrddt_message_t *recvs; /**< in the order in which they match */
     ompi_request_t **requests;
@@ -63,14 +63,21 @@ void mca_coll_umrddt_messages_begin(mca_coll_umrddt_direct_t *direct, ompi_commu
                                     const mca_coll_umrddt_side_t *send,
                                     const mca_coll_umrddt_side_t *recv);
 
+/** Append part @p part of a side to a list. */
 static inline void mca_coll_umrddt_add_send(mca_coll_umrddt_direct_t *direct, int peer, int part)
 {
-    direct->sends[direct->send_count++] = (mca_coll_umrddt_message_t){.peer = peer, .part = part};
+    mca_coll_umrddt_message_t *message = &direct->sends[direct->send_count++];
+
+    message->peer = peer;
+    mca_coll_umrddt_side_part(direct->send, part, &message->part);
 }
 
 static inline void mca_coll_umrddt_add_recv(mca_coll_umrddt_direct_t *direct, int peer, int part)
 {
-    direct->recvs[direct->recv_count++] = (mca_coll_umrddt_message_t){.peer = peer, .part = part};
+    mca_coll_umrddt_message_t *message = &direct->recvs[direct->recv_count++];
+
+    message->peer = peer;
+    mca_coll_umrddt_side_part(direct->recv, part, &message->part);
 }
 
 /** Keep the first error of a call. */
