@@ -133,16 +133,10 @@ static void cart_neighbours(direct_t *direct, ompi_communicator_t *comm, bool sa
         } else if (cart->periods[i]) {
             low = high = ompi_comm_rank(comm);
         }
-        if (MPI_PROC_NULL != low) {
-            mca_coll_umrddt_add_recv(direct, low, 2 * i);
-        }
-        if (MPI_PROC_NULL != high) {
-            mca_coll_umrddt_add_recv(direct, high, 2 * i + 1);
-            mca_coll_umrddt_add_send(direct, high, same ? 0 : 2 * i + 1);
-        }
-        if (MPI_PROC_NULL != low) {
-            mca_coll_umrddt_add_send(direct, low, same ? 0 : 2 * i);
-        }
+        mca_coll_umrddt_add_recv(direct, low, 2 * i);
+        mca_coll_umrddt_add_recv(direct, high, 2 * i + 1);
+        mca_coll_umrddt_add_send(direct, high, same ? 0 : 2 * i + 1);
+        mca_coll_umrddt_add_send(direct, low, same ? 0 : 2 * i);
     }
 }
 

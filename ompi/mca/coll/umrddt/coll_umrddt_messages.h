@@ -63,21 +63,25 @@ void mca_coll_umrddt_messages_begin(mca_coll_umrddt_direct_t *direct, ompi_commu
                                     const mca_coll_umrddt_side_t *send,
                                     const mca_coll_umrddt_side_t *recv);
 
-/** Append part @p part of a side to a list. */
+/** Append part @p part of a side to a list, unless the peer is MPI_PROC_NULL. */
 static inline void mca_coll_umrddt_add_send(mca_coll_umrddt_direct_t *direct, int peer, int part)
 {
-    mca_coll_umrddt_message_t *message = &direct->sends[direct->send_count++];
+    if (MPI_PROC_NULL != peer) {
+        mca_coll_umrddt_message_t *message = &direct->sends[direct->send_count++];
 
-    message->peer = peer;
-    mca_coll_umrddt_side_part(direct->send, part, &message->part);
+        message->peer = peer;
+        mca_coll_umrddt_side_part(direct->send, part, &message->part);
+    }
 }
 
 static inline void mca_coll_umrddt_add_recv(mca_coll_umrddt_direct_t *direct, int peer, int part)
 {
-    mca_coll_umrddt_message_t *message = &direct->recvs[direct->recv_count++];
+    if (MPI_PROC_NULL != peer) {
+        mca_coll_umrddt_message_t *message = &direct->recvs[direct->recv_count++];
 
-    message->peer = peer;
-    mca_coll_umrddt_side_part(direct->recv, part, &message->part);
+        message->peer = peer;
+        mca_coll_umrddt_side_part(direct->recv, part, &message->part);
+    }
 }
 
 /** Keep the first error of a call. */
