@@ -36,15 +36,47 @@ void mca_coll_umrddt_direct_free(struct mca_coll_umrddt_direct_t *direct)
     }
 }
 
+/** Number of neighbors that send to this process, or that it sends to: the larger one. */
+static int neighbours(ompi_communicator_t *comm)
+{
+    int sources, destinations;
+
+    if (!OMPI_COMM_IS_TOPO(comm)
+        || OMPI_SUCCESS != mca_topo_base_neighbor_count(comm, &sources, &destinations)) {
+        return 0;
+    }
+    return sources < destinations ? destinations : sources;
+}
+
+/** Maximum number of messages of a request in one direction. */
+static int most_messages(ompi_communicator_t *comm, mca_coll_umrddt_shape_t shape,
+                         const mca_coll_umrddt_sides_t *sides)
+{
+    switch (shape) {
+    case MCA_COLL_UMRDDT_GATHER:
+    case MCA_COLL_UMRDDT_SCATTER:
+        return sides->send.parts < sides->recv.parts ? sides->recv.parts : sides->send.parts;
+    case MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER:
+    case MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL:
+        return neighbours(comm);
+    default:
+        return mca_coll_umrddt_others(comm);
+    }
+}
+
 bool mca_coll_umrddt_direct_room(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
 {
+    int n;
+
     if (OPAL_UNLIKELY(NULL == module->direct)) {
         module->direct = calloc(1, sizeof(*module->direct));
         if (NULL == module->direct) {
             return false;
         }
     }
-    return mca_coll_umrddt_messages_room(module->direct, comm);
+    n = neighbours(comm);
+    n = n < mca_coll_umrddt_others(comm) ? mca_coll_umrddt_others(comm) : n;
+    return mca_coll_umrddt_messages_room(module->direct, n);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -217,7 +249,7 @@ int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_commun
                                    const mca_coll_umrddt_sides_t *sides, int root, bool persistent,
                                    ompi_request_t **request)
 {
-    direct_t *direct = mca_coll_umrddt_messages_get(comm);
+    direct_t *direct = mca_coll_umrddt_messages_get(most_messages(comm, shape, sides));
     const int tag =
         persistent ? UMRDDT_COLLECTIVES_TAG + ++module->persistent : UMRDDT_COLLECTIVES_TAG;
     int rc = NULL != direct ? list(direct, comm, shape, sides, root) : OMPI_ERR_OUT_OF_RESOURCE;
@@ -293,7 +325,7 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
             }
         }
         if (OPAL_LIKELY(posted)) {
-            mca_coll_umrddt_note(&rc, ompi_request_wait(&direct->requests[0], MPI_STATUS_IGNORE));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_wait_one(&direct->requests[0]));
             direct->requests[0] = direct->requests[--direct->request_count];
         }
     }

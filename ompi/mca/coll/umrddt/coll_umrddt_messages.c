@@ -38,7 +38,6 @@
 #include <stdlib.h>
 
 #include "ompi/mca/pml/pml.h"
-#include "ompi/mca/topo/base/base.h"
 
 #include "umrddt_collectives.h"
 
@@ -58,15 +57,8 @@ void mca_coll_umrddt_messages_free(direct_t *direct)
     *direct = (direct_t){.sends = NULL};
 }
 
-bool mca_coll_umrddt_messages_room(direct_t *direct, ompi_communicator_t *comm)
+bool mca_coll_umrddt_messages_room(direct_t *direct, int n)
 {
-    int n = mca_coll_umrddt_others(comm), sources, destinations;
-
-    if (OMPI_COMM_IS_TOPO(comm)
-        && OMPI_SUCCESS == mca_topo_base_neighbor_count(comm, &sources, &destinations)) {
-        n = n < sources ? sources : n;
-        n = n < destinations ? destinations : n;
-    }
     if (OPAL_UNLIKELY(direct->room < n)) {
         const size_t room = (size_t) n;
 
@@ -134,7 +126,7 @@ int mca_coll_umrddt_post_recv(direct_t *direct, ompi_communicator_t *comm,
 int mca_coll_umrddt_wait_all(direct_t *direct, int rc)
 {
     for (int i = 0; i < direct->request_count; ++i) {
-        mca_coll_umrddt_note(&rc, ompi_request_wait(&direct->requests[i], MPI_STATUS_IGNORE));
+        mca_coll_umrddt_note(&rc, mca_coll_umrddt_wait_one(&direct->requests[i]));
     }
     direct->request_count = 0;
     return rc;
@@ -326,7 +318,7 @@ static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static direct_t *unused;
 static int unused_count;
 
-direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
+direct_t *mca_coll_umrddt_messages_get(int n)
 {
     direct_t *direct;
 
@@ -340,17 +332,49 @@ direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
     if (NULL == direct) {
         direct = calloc(1, sizeof(*direct));
     }
-    if (NULL != direct && !mca_coll_umrddt_messages_room(direct, comm)) {
+    if (NULL != direct && !mca_coll_umrddt_messages_room(direct, n)) {
         free(direct);
         direct = NULL;
     }
     return direct;
 }
 
+/** Retain or release the datatypes of a list. */
+static void hold(const mca_coll_umrddt_message_t *messages, int n, bool retain)
+{
+    for (int i = 0; i < n; ++i) {
+        ompi_datatype_t *type = messages[i].part.type;
+
+        if (ompi_datatype_is_predefined(type)) {
+            continue;
+        }
+        if (retain) {
+            OBJ_RETAIN(type);
+        } else {
+            OBJ_RELEASE(type);
+        }
+    }
+}
+
+static void hold_all(direct_t *direct, bool retain)
+{
+    hold(direct->sends, direct->send_count, retain);
+    hold(direct->recvs, direct->recv_count, retain);
+    direct->retains = retain;
+}
+
+void mca_coll_umrddt_messages_retain(direct_t *direct)
+{
+    hold_all(direct, true);
+}
+
 void mca_coll_umrddt_messages_put(direct_t *direct)
 {
     if (NULL == direct) {
         return;
+    }
+    if (direct->retains) {
+        hold_all(direct, false);
     }
     opal_mutex_lock(&lock);
     if (UNUSED_CACHED > unused_count) {
@@ -402,7 +426,7 @@ int mca_coll_umrddt_messages_test(direct_t *direct)
         if (!REQUEST_COMPLETE(*last)) {
             return OMPI_ERR_RESOURCE_BUSY;
         }
-        mca_coll_umrddt_note(&direct->rc, ompi_request_wait(last, MPI_STATUS_IGNORE));
+        mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_wait_one(last));
         --direct->request_count;
     }
     return direct->rc;

@@ -50,15 +50,16 @@ typedef struct mca_coll_umrddt_direct_t {
     int self;          /**< the peer that is this process; -1: none, in an intercommunicator */
     int tag;           /**< of all messages */
     int rc;            /**< the first error of a request */
+    bool retains;      /**< the lists retain their datatypes */
 } mca_coll_umrddt_direct_t;
 
-/** Allocate the lists for any collective on the communicator. @return false: no memory */
-bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm);
+/** Allocate the lists for @p n messages in each direction. @return false: no memory */
+bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t *direct, int n);
 
 /** Free the lists. */
 void mca_coll_umrddt_messages_free(mca_coll_umrddt_direct_t *direct);
 
-/** Empty the lists, which have room for the communicator. */
+/** Empty the lists, which have room for the messages that are added. */
 void mca_coll_umrddt_messages_begin(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
                                     const mca_coll_umrddt_side_t *send,
                                     const mca_coll_umrddt_side_t *recv);
@@ -96,6 +97,17 @@ int mca_coll_umrddt_post_send(mca_coll_umrddt_direct_t *direct, ompi_communicato
 int mca_coll_umrddt_post_recv(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
                               const mca_coll_umrddt_part_t *part, int peer);
 
+/** Wait for a message. Open MPI does not free the request of one that failed. @return its error */
+static inline int mca_coll_umrddt_wait_one(ompi_request_t **request)
+{
+    const int rc = ompi_request_wait(request, MPI_STATUS_IGNORE);
+
+    if (OPAL_UNLIKELY(MPI_REQUEST_NULL != *request)) {
+        (void) ompi_request_free(request);
+    }
+    return rc;
+}
+
 /**
  * Wait for all messages in progress, also after an error: the other processes send and receive
  * theirs.
@@ -113,8 +125,11 @@ int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int group);
  * Of requests
  * ------------------------------------------------------------------------------------------- */
 
-/** Get lists with room for the communicator. @return NULL: no memory */
-mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm);
+/** Get lists with room for @p n messages in each direction. @return NULL: no memory */
+mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(int n);
+
+/** Retain the datatypes of the lists, up to mca_coll_umrddt_messages_put. */
+void mca_coll_umrddt_messages_retain(mca_coll_umrddt_direct_t *direct);
 
 /** Return lists without messages in progress. NULL is allowed. */
 void mca_coll_umrddt_messages_put(mca_coll_umrddt_direct_t *direct);
