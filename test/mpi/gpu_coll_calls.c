@@ -119,6 +119,23 @@ void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm
 #endif
 }
 
+void gpu_coll_alltoallw_init(const void *from, void *to, const int *counts, const int *displs,
+                             const MPI_Datatype *types, MPI_Comm comm, MPI_Request *request)
+{
+#if HAS_PERSISTENT
+    MPI_OK(PERSISTENT(Alltoallw)(from, counts, displs, types, to, counts, displs, types, comm,
+                                 MPI_INFO_NULL, request));
+#else
+    (void) from;
+    (void) to;
+    (void) counts;
+    (void) displs;
+    (void) types;
+    (void) comm;
+    *request = MPI_REQUEST_NULL;
+#endif
+}
+
 #define FORMS(name, nonblocking, ...)                                     \
     do {                                                                  \
         switch (form) {                                                   \
