@@ -24,9 +24,10 @@ BEGIN_C_DECLS
 /**
  * The first of UMRDDT_COLLECTIVES_TAGS tags of the messages of coll/umrddt, which pml/umrddt
  * handles like those of the application. A receive with MPI_ANY_TAG matches no negative tag. The
- * tags are below the tags of Open MPI's collectives and, also in the 24 bits that pml/ucx keeps,
- * above those of pml/umrddt (mca_pml_umrddt_tag). Persistent collectives use those behind the
- * first.
+ * tags are below the tags of Open MPI's collectives and above those of pml/umrddt
+ * (mca_pml_umrddt_tag). In the 24 bits that pml/ucx keeps, they are above those of pml/umrddt, too,
+ * but coll/libnbc counts its tags down and reaches them after 4 million nonblocking collectives of
+ * one communicator. Persistent collectives use those behind the first.
  */
 #define UMRDDT_COLLECTIVES_TAG  (INT32_MIN + 0xC00000)
 #define UMRDDT_COLLECTIVES_TAGS 0x1000

@@ -766,6 +766,7 @@ static const mpitest_part_t parts[] = {
     {"schedule", gpu_coll_schedule},
     {"any-tag", gpu_coll_any_tag},
     {"order", gpu_coll_order},
+    {"freed", gpu_coll_freed},
     {NULL, NULL},
 };
 

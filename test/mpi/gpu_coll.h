@@ -84,9 +84,9 @@ bool gpu_coll_has_form(gpu_coll_form_t form);
 void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm,
                             MPI_Request *request);
 
-/** The same by MPI_Alltoallw_init, after which its array of datatypes ends. */
-void gpu_coll_alltoallw_init(const void *from, void *to, int bytes, MPI_Comm comm,
-                             MPI_Request *request);
+/** MPI_Alltoallw_init with the same arrays for both sides; MPI_REQUEST_NULL where there is none. */
+void gpu_coll_alltoallw_init(const void *from, void *to, const int *counts, const int *displs,
+                             const MPI_Datatype *types, MPI_Comm comm, MPI_Request *request);
 
 /** Elements that a rank gives, or gets, where counts differ; sometimes none. */
 int gpu_coll_some(const gpu_coll_t *with, int from, int to);
@@ -104,6 +104,7 @@ typedef enum gpu_coll_counter_t {
     GPU_COLL_STAGED_NONBLOCKING,
     GPU_COLL_DIRECT,
     GPU_COLL_AGREEMENTS,
+    GPU_COLL_MODES_READ,
     GPU_COLL_BYTES_IN,
     GPU_COLL_BYTES_OUT,
     GPU_COLL_MEMORY_QUERIES,
@@ -188,6 +189,10 @@ void gpu_coll_schedule(uint64_t *state);
 
 /** Persistent requests that are started in different orders. */
 void gpu_coll_order(uint64_t *state);
+
+/** Persistent requests whose arrays, datatypes and communicator are freed before the first start.
+ */
+void gpu_coll_freed(uint64_t *state);
 
 /** Nonblocking and persistent calls of threads. */
 void gpu_coll_threads(void);

@@ -119,29 +119,20 @@ void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm
 #endif
 }
 
-void gpu_coll_alltoallw_init(const void *from, void *to, int bytes, MPI_Comm comm,
-                             MPI_Request *request)
+void gpu_coll_alltoallw_init(const void *from, void *to, const int *counts, const int *displs,
+                             const MPI_Datatype *types, MPI_Comm comm, MPI_Request *request)
 {
 #if HAS_PERSISTENT
-    static int counts[RANKS], displs[RANKS];
-    static MPI_Datatype types[RANKS];
-    int size;
-
-    MPI_OK(MPI_Comm_size(comm, &size));
-    CHECK(RANKS >= size);
-    for (int i = 0; i < size; ++i) {
-        counts[i] = bytes;
-        displs[i] = i * bytes;
-        types[i] = MPI_BYTE;
-    }
     MPI_OK(PERSISTENT(Alltoallw)(from, counts, displs, types, to, counts, displs, types, comm,
                                  MPI_INFO_NULL, request));
-    /* MPI does not allow it, but the Fortran bindings of 4.1 and 5.0 free their array here */
-    for (int i = 0; i < size; ++i) {
-        types[i] = MPI_DATATYPE_NULL;
-    }
 #else
-    gpu_coll_alltoall_init(from, to, bytes, comm, request);
+    (void) from;
+    (void) to;
+    (void) counts;
+    (void) displs;
+    (void) types;
+    (void) comm;
+    *request = MPI_REQUEST_NULL;
 #endif
 }
 

@@ -157,16 +157,30 @@ static void groups_direct(uint64_t *state)
     MPI_OK(MPI_Comm_free(&half));
 }
 
-/* Neighborhoods: a Cartesian topology, a graph, and a distributed graph in which the last process
- * has no neighbors, and passes counts without data. */
+/* The second of three neighbors is MPI_PROC_NULL: its part stays unchanged. */
+static void no_neighbour(MPI_Comm comm)
+{
+    int from[3] = {3 * mpitest.rank, 3 * mpitest.rank + 1, 3 * mpitest.rank + 2};
+    int to[3] = {-1, -1, -1};
+
+    MPI_OK(MPI_Neighbor_alltoall(from, 1, MPI_INT, to, 1, MPI_INT, comm));
+    CHECK_INT(to[0], 3 * mpitest_left());
+    CHECK_INT(to[1], -1);
+    CHECK_INT(to[2], 3 * mpitest_right() + 2);
+}
+
+/* Neighborhoods: a Cartesian topology, a graph, and a distributed graph with MPI_PROC_NULL. */
 static void neighbours_direct(uint64_t *state)
 {
     static const char *const names[] = {"neighbor_allgather", "neighbor_allgatherv",
                                         "neighbor_alltoall", "neighbor_alltoallv",
                                         "neighbor_alltoallw"};
     static const rule_t rule = {.small = true, .always = true, .request = true};
+    const int from[3] = {mpitest_left(), MPI_PROC_NULL, mpitest_right()};
+    const int to[3] = {mpitest_right(), MPI_PROC_NULL, mpitest_left()};
     int dims[2] = {0, 0}, periods[2] = {1, 1}, index[16], edges[32];
-    MPI_Comm comms[2];
+    const int weights[3] = {1, 1, 1};
+    MPI_Comm comms[3];
 
     MPI_OK(MPI_Dims_create(mpitest.size, 2, dims));
     MPI_OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &comms[0]));
@@ -177,14 +191,21 @@ static void neighbours_direct(uint64_t *state)
         edges[2 * i + 1] = (i + mpitest.size - 1) % mpitest.size;
     }
     MPI_OK(MPI_Graph_create(MPI_COMM_WORLD, mpitest.size, index, edges, 0, &comms[1]));
+    MPI_OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 3, from, weights, 3, to, weights,
+                                          MPI_INFO_NULL, 0, &comms[2]));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         every_turn_intra(comms[0], names[i], 4, &rule, state);
         every_turn_intra(comms[1], names[i], 2, &rule, state);
+        every_turn_intra(comms[2], names[i], 3, &rule, state);
     }
-    MPI_OK(MPI_Comm_free(&comms[0]));
-    MPI_OK(MPI_Comm_free(&comms[1]));
+    no_neighbour(comms[2]);
+    for (int i = 0; i < 3; ++i) {
+        MPI_OK(MPI_Comm_free(&comms[i]));
+    }
 }
 
+/* A distributed graph in which the last process has no neighbors, and passes counts without data.
+ */
 static void isolated(uint64_t *state)
 {
     enum {
@@ -481,21 +502,30 @@ void gpu_coll_order(uint64_t *state)
     };
     const size_t bytes = (size_t) mpitest.size * BYTES;
     gpu_memory_t *from[MANY], *to[MANY];
+    const unsigned long long read = gpu_coll_counter(GPU_COLL_MODES_READ);
+    int *counts = calloc((size_t) mpitest.size, sizeof(int));
     MPI_Request requests[MANY];
     unsigned char *data = malloc(bytes);
     MPI_Comm comm;
 
-    CHECK(NULL != data);
+    CHECK(NULL != data && NULL != counts);
+    /* what other processes have published is read once */
+    for (int i = 0; i < 2; ++i) {
+        MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        MPI_OK(
+            MPI_Iallgatherv(data, 0, MPI_BYTE, data, counts, counts, MPI_BYTE, comm, &requests[0]));
+        MPI_OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+        MPI_OK(MPI_Comm_free(&comm));
+    }
+    CHECK(read + (unsigned long long) mpitest.size > gpu_coll_counter(GPU_COLL_MODES_READ));
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     for (int k = 0; k < MANY; ++k) {
         from[k] = gpu_memory(GPU_DEVICE, bytes);
         to[k] = gpu_memory(0 == k ? GPU_HOST : GPU_DEVICE, bytes);
         memset(data, 1 + k + 8 * mpitest.rank, bytes);
         gpu_write(from[k], 0, data, bytes);
-        if (0 == k) {
+        if (2 > k) {
             gpu_coll_alltoall_init(from[k]->addr, to[k]->addr, BYTES, comm, &requests[k]);
-        } else if (1 == k) {
-            gpu_coll_alltoallw_init(from[k]->addr, to[k]->addr, BYTES, comm, &requests[k]);
         }
     }
     for (int turn = 0; turn < 3; ++turn) {
@@ -530,8 +560,71 @@ void gpu_coll_order(uint64_t *state)
         gpu_memory_free(from[k]);
         gpu_memory_free(to[k]);
     }
+    free(counts);
     free(data);
     (void) state;
+}
+
+/* Persistent requests whose arrays, datatype and communicator are freed before the first start. */
+void gpu_coll_freed(uint64_t *state)
+{
+    enum {
+        BYTES = 6000
+    };
+    const size_t n = (size_t) mpitest.size, bytes = n * BYTES;
+    gpu_memory_t *from, *to;
+    int *counts, *displs;
+    MPI_Datatype *types, type;
+    unsigned char *data;
+    MPI_Request request;
+    MPI_Comm comm;
+
+    (void) state;
+    if (!is_enabled()) {
+        return;
+    }
+    from = gpu_memory(GPU_DEVICE, bytes);
+    to = gpu_memory(GPU_DEVICE, bytes);
+    counts = malloc(n * sizeof(int));
+    displs = malloc(n * sizeof(int));
+    types = malloc(n * sizeof(*types));
+    data = malloc(bytes);
+    CHECK(NULL != counts && NULL != displs && NULL != types && NULL != data);
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI_OK(MPI_Type_vector(BYTES / 8, 4, 8, MPI_BYTE, &type));
+    MPI_OK(MPI_Type_commit(&type));
+    for (int i = 0; i < mpitest.size; ++i) {
+        counts[i] = 1;
+        displs[i] = i * BYTES;
+        types[i] = type;
+    }
+    gpu_coll_alltoallw_init(from->addr, to->addr, counts, displs, types, comm, &request);
+    MPI_OK(MPI_Type_free(&type));
+    MPI_OK(MPI_Comm_free(&comm));
+    memset(counts, 0x7f, n * sizeof(int));
+    memset(displs, 0x7f, n * sizeof(int));
+    memset(types, 0x7f, n * sizeof(*types));
+    free(types);
+    free(displs);
+    free(counts);
+    for (int turn = 0; turn < 2 && MPI_REQUEST_NULL != request; ++turn) {
+        memset(data, 1 + turn + 4 * mpitest.rank, bytes);
+        gpu_write(from, 0, data, bytes);
+        memset(data, 0, bytes);
+        gpu_write(to, 0, data, bytes);
+        MPI_OK(MPI_Start(&request));
+        MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        gpu_read(to, 0, data, bytes);
+        for (size_t i = 0; i < bytes; ++i) {
+            CHECK_INT(data[i], 4 > i % 8 ? 1 + turn + 4 * (int) (i / BYTES) : 0);
+        }
+    }
+    if (MPI_REQUEST_NULL != request) {
+        MPI_OK(MPI_Request_free(&request));
+    }
+    free(data);
+    gpu_memory_free(from);
+    gpu_memory_free(to);
 }
 
 /* A thread's buffers, from the first to the second half, and its communicator. */

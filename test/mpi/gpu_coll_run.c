@@ -22,10 +22,9 @@
  * ------------------------------------------------------------------------------------------- */
 
 static const char *const counter_names[GPU_COLL_COUNTERS] = {
-    "passed",         "passed_gpu",   "staged",        "staged_nonblocking",
-    "direct",         "agreements",   "bytes_in",      "bytes_out",
-    "memory_queries", "layouts_read", "stages_pinned", "stages_pageable",
-    "sides_packed",   "failures"};
+    "passed",       "passed_gpu",    "staged",          "staged_nonblocking", "direct",
+    "agreements",   "modes_read",    "bytes_in",        "bytes_out",          "memory_queries",
+    "layouts_read", "stages_pinned", "stages_pageable", "sides_packed",       "failures"};
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[GPU_COLL_COUNTERS];

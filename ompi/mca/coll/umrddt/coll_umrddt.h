@@ -63,6 +63,7 @@ BEGIN_C_DECLS
     X(direct, "Collectives by messages between their buffers, from GPU to GPU")         \
     X(reductions, "Reductions by kernels of GPUs: of a segment, or MPI_Reduce_local")   \
     X(agreements, "Agreements of all processes whether a collective can do that")       \
+    X(modes_read, "Processes looked up in the modex for agreements")                    \
     X(bytes_in, "Bytes copied from GPUs for staged collectives")                        \
     X(bytes_out, "Bytes copied to GPUs for staged collectives")                         \
     X(memory_queries, "Addresses looked up to determine their kind of memory")          \

@@ -25,6 +25,11 @@
  * modex, by pml/umrddt, which also carries the messages. Each process finds the same result.
  */
 
+#include "ompi_config.h"
+
+#include "opal/class/opal_hash_table.h"
+#include "opal/util/proc.h"
+
 #include "coll_umrddt_agree.h"
 #include "coll_umrddt_messages.h"
 #include "coll_umrddt_reduce.h"
@@ -36,15 +41,47 @@
     4096 /* maximum of a communicator with agreements: each reads the modex of all \
           */
 
+static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
+static opal_hash_table_t modes; /**< by process: the mode that it has published */
+
+void mca_coll_umrddt_agree_open(void)
+{
+    OBJ_CONSTRUCT(&modes, opal_hash_table_t);
+    (void) opal_hash_table_init(&modes, 64);
+}
+
+void mca_coll_umrddt_agree_close(void)
+{
+    OBJ_DESTRUCT(&modes);
+}
+
+/** The mode that a process has published: read from the modex once, not for each communicator. */
+static uint16_t mode_of(opal_proc_t *proc)
+{
+    const uint64_t name = (uint64_t) proc->proc_name.jobid << 32 | proc->proc_name.vpid;
+    void *known = NULL;
+    int rc;
+
+    opal_mutex_lock(&lock);
+    rc = opal_hash_table_get_value_uint64(&modes, name, &known);
+    opal_mutex_unlock(&lock);
+    if (OPAL_SUCCESS != rc) {
+        MCA_COLL_UMRDDT_COUNT(modes_read);
+        known = (void *) (uintptr_t) opal_umrddt_collectives.mode_of(proc);
+        opal_mutex_lock(&lock);
+        (void) opal_hash_table_set_value_uint64(&modes, name, known);
+        opal_mutex_unlock(&lock);
+    }
+    return (uint16_t) (uintptr_t) known;
+}
+
 /** Returns true if all processes of a group but rank @p self are in the mode of this process. */
 static bool group_agrees(ompi_group_t *group, int self)
 {
-    const opal_umrddt_collectives_t *published = &opal_umrddt_collectives;
-
     for (int i = 0; i < ompi_group_size(group); ++i) {
         ompi_proc_t *proc = i == self ? NULL : ompi_group_peer_lookup(group, i);
 
-        if (i != self && (NULL == proc || published->mode != published->mode_of(&proc->super))) {
+        if (i != self && (NULL == proc || opal_umrddt_collectives.mode != mode_of(&proc->super))) {
             return false;
         }
     }

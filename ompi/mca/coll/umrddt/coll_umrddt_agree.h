@@ -70,6 +70,10 @@ static inline bool mca_coll_umrddt_is_direct(unsigned all)
     return MCA_COLL_UMRDDT_ALL_GPU == (all & (MCA_COLL_UMRDDT_ALL_GPU | MCA_COLL_UMRDDT_NO_GPU));
 }
 
+/** Begin and end to keep what other processes have published in the modex. */
+void mca_coll_umrddt_agree_open(void);
+void mca_coll_umrddt_agree_close(void);
+
 /**
  * Agree with all processes of the communicator, by the saved allreduce. Only after
  * mca_coll_umrddt_due has returned true for the call.

@@ -160,6 +160,7 @@ static int component_open(void)
 {
     opal_umrddt_collectives.mode = mode();
     if (!opened) {
+        mca_coll_umrddt_agree_open();
         mca_coll_umrddt_requests_open();
         mca_coll_umrddt_stages_open();
         opened = true;
@@ -174,6 +175,7 @@ static int component_close(void)
     if (opened) {
         opened = false;
         mca_coll_umrddt_requests_close();
+        mca_coll_umrddt_agree_close();
         mca_coll_umrddt_reductions_close();
         mca_coll_umrddt_stages_close();
     }

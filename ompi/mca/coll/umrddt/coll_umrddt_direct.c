@@ -28,6 +28,22 @@
 
 typedef mca_coll_umrddt_direct_t direct_t;
 
+/** Maximum number of messages of a request in one direction. */
+static int most_messages(ompi_communicator_t *comm, mca_coll_umrddt_shape_t shape,
+                         const mca_coll_umrddt_sides_t *sides)
+{
+    switch (shape) {
+    case MCA_COLL_UMRDDT_GATHER:
+    case MCA_COLL_UMRDDT_SCATTER:
+        return sides->send.parts < sides->recv.parts ? sides->recv.parts : sides->send.parts;
+    case MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER:
+    case MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL:
+        return mca_coll_umrddt_messages_neighbours(comm);
+    default:
+        return mca_coll_umrddt_others(comm);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------
  * Lists of messages
  * ------------------------------------------------------------------------------------------- */
@@ -114,16 +130,10 @@ static void cart_neighbours(direct_t *direct, ompi_communicator_t *comm, bool sa
         } else if (cart->periods[i]) {
             low = high = ompi_comm_rank(comm);
         }
-        if (MPI_PROC_NULL != low) {
-            mca_coll_umrddt_add_recv(direct, low, 2 * i);
-        }
-        if (MPI_PROC_NULL != high) {
-            mca_coll_umrddt_add_recv(direct, high, 2 * i + 1);
-            mca_coll_umrddt_add_send(direct, high, same ? 0 : 2 * i + 1);
-        }
-        if (MPI_PROC_NULL != low) {
-            mca_coll_umrddt_add_send(direct, low, same ? 0 : 2 * i);
-        }
+        mca_coll_umrddt_add_recv(direct, low, 2 * i);
+        mca_coll_umrddt_add_recv(direct, high, 2 * i + 1);
+        mca_coll_umrddt_add_send(direct, high, same ? 0 : 2 * i + 1);
+        mca_coll_umrddt_add_send(direct, low, same ? 0 : 2 * i);
     }
 }
 
@@ -204,14 +214,11 @@ int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_commun
                                    const mca_coll_umrddt_sides_t *sides, int root, bool persistent,
                                    ompi_request_t **request)
 {
-    direct_t *direct = mca_coll_umrddt_messages_get(comm);
+    direct_t *direct = mca_coll_umrddt_messages_get(most_messages(comm, shape, sides));
     const int tag =
         persistent ? UMRDDT_COLLECTIVES_TAG + ++module->persistent : UMRDDT_COLLECTIVES_TAG;
     int rc = NULL != direct ? list(direct, comm, shape, sides, root) : OMPI_ERR_OUT_OF_RESOURCE;
 
-    if (OMPI_SUCCESS == rc && persistent) {
-        rc = mca_coll_umrddt_messages_copy_types(direct);
-    }
     if (OMPI_SUCCESS == rc) {
         direct->tag = tag;
         return mca_coll_umrddt_request_messages(comm, direct, persistent, request);
@@ -283,7 +290,7 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
             }
         }
         if (OPAL_LIKELY(posted)) {
-            mca_coll_umrddt_note(&rc, ompi_request_wait(&direct->requests[0], MPI_STATUS_IGNORE));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_wait_one(&direct->requests[0]));
             direct->requests[0] = direct->requests[--direct->request_count];
         }
     }

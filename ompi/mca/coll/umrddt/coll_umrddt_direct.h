@@ -63,8 +63,8 @@ int mca_coll_umrddt_direct_bcast_inter(mca_coll_umrddt_module_t *module, ompi_co
                                        const mca_coll_umrddt_sides_t *sides, int root);
 
 /**
- * Start a nonblocking collective, or initialize a persistent one. The request reads what @p sides
- * points to at each start.
+ * Start a nonblocking collective, or initialize a persistent one. The arrays of the call are read
+ * before the return.
  *
  * @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE. Errors of messages and copies are those of the
  *         request, after all others have ended

@@ -36,7 +36,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ompi/mca/pml/pml.h"
 #include "ompi/mca/topo/base/base.h"
@@ -58,7 +57,6 @@ static void clear(direct_t *direct)
     free(direct->recvs);
     free(direct->requests);
     free(direct->own);
-    free(direct->types);
     *direct = (direct_t){.sends = NULL};
 }
 
@@ -70,16 +68,9 @@ void mca_coll_umrddt_messages_free(direct_t *direct)
     }
 }
 
-/** Allocate the arrays for any collective on the communicator. @return false: no memory */
-static bool make_room(direct_t *direct, ompi_communicator_t *comm)
+/** Allocate the arrays for @p n messages in each direction. @return false: no memory */
+static bool make_room(direct_t *direct, int n)
 {
-    int n = mca_coll_umrddt_others(comm), sources, destinations;
-
-    if (OMPI_COMM_IS_TOPO(comm)
-        && OMPI_SUCCESS == mca_topo_base_neighbor_count(comm, &sources, &destinations)) {
-        n = n < sources ? sources : n;
-        n = n < destinations ? destinations : n;
-    }
     if (OPAL_UNLIKELY(direct->room < n)) {
         const size_t room = (size_t) n;
 
@@ -98,12 +89,25 @@ static bool make_room(direct_t *direct, ompi_communicator_t *comm)
     return true;
 }
 
+int mca_coll_umrddt_messages_neighbours(ompi_communicator_t *comm)
+{
+    int sources, destinations;
+
+    if (!OMPI_COMM_IS_TOPO(comm)
+        || OMPI_SUCCESS != mca_topo_base_neighbor_count(comm, &sources, &destinations)) {
+        return 0;
+    }
+    return sources < destinations ? destinations : sources;
+}
+
 bool mca_coll_umrddt_messages_room(direct_t **direct, ompi_communicator_t *comm)
 {
+    const int n = mca_coll_umrddt_messages_neighbours(comm), others = mca_coll_umrddt_others(comm);
+
     if (OPAL_UNLIKELY(NULL == *direct)) {
         *direct = calloc(1, sizeof(**direct));
     }
-    return NULL != *direct && make_room(*direct, comm);
+    return NULL != *direct && make_room(*direct, n < others ? others : n);
 }
 
 void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
@@ -113,8 +117,8 @@ void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
     direct->comm = comm;
     direct->tag = UMRDDT_COLLECTIVES_TAG;
     direct->self = OMPI_COMM_IS_INTER(comm) ? -1 : ompi_comm_rank(comm);
-    direct->send = *send;
-    direct->recv = *recv;
+    direct->send = send;
+    direct->recv = recv;
     direct->send_count = direct->recv_count = 0;
     direct->request_count = direct->own_count = 0;
 }
@@ -155,7 +159,7 @@ int mca_coll_umrddt_post_recv(direct_t *direct, ompi_communicator_t *comm,
 int mca_coll_umrddt_wait_all(direct_t *direct, int rc)
 {
     for (int i = 0; i < direct->request_count; ++i) {
-        mca_coll_umrddt_note(&rc, ompi_request_wait(&direct->requests[i], MPI_STATUS_IGNORE));
+        mca_coll_umrddt_note(&rc, mca_coll_umrddt_wait_one(&direct->requests[i]));
     }
     direct->request_count = 0;
     return rc;
@@ -261,7 +265,7 @@ static int start_own(direct_t *direct)
     int r = 0, rc = OMPI_SUCCESS;
 
     for (int s = 0; s < direct->send_count; ++s) {
-        mca_coll_umrddt_part_t from, to;
+        const mca_coll_umrddt_part_t *from = &direct->sends[s].part, *to;
 
         if (direct->self != direct->sends[s].peer) {
             continue;
@@ -273,20 +277,18 @@ static int start_own(direct_t *direct)
             mca_coll_umrddt_note(&rc, MPI_ERR_TOPOLOGY);
             break;
         }
-        mca_coll_umrddt_side_part(&direct->send, direct->sends[s].part, &from);
-        mca_coll_umrddt_side_part(&direct->recv, direct->recvs[r].part, &to);
-        ++r;
-        if (from.bytes > to.bytes) {
+        to = &direct->recvs[r++].part;
+        if (from->bytes > to->bytes) {
             mca_coll_umrddt_note(&rc, MPI_ERR_TRUNCATE);
-        } else if (0 == from.bytes) {
+        } else if (0 == from->bytes) {
             continue;
         } else if (!opal_umrddt_gpu_in_use()) {
-            mca_coll_umrddt_note(&rc, ompi_datatype_sndrcv(from.address, from.count, from.type,
-                                                           to.address, to.count, to.type));
-        } else if (start_copy(&direct->own[direct->own_count], &from, &to)) {
+            mca_coll_umrddt_note(&rc, ompi_datatype_sndrcv(from->address, from->count, from->type,
+                                                           to->address, to->count, to->type));
+        } else if (start_copy(&direct->own[direct->own_count], from, to)) {
             ++direct->own_count;
         } else {
-            mca_coll_umrddt_note(&rc, post_own(direct, &from, &to));
+            mca_coll_umrddt_note(&rc, post_own(direct, from, to));
         }
     }
     return rc;
@@ -299,25 +301,22 @@ static int start_own(direct_t *direct)
 /** Post the messages first to last - 1 of both lists. */
 static int post_group(direct_t *direct, int first, int last)
 {
-    mca_coll_umrddt_part_t part;
     int rc = OMPI_SUCCESS;
 
     for (int i = first; i < last && i < direct->recv_count; ++i) {
         const mca_coll_umrddt_message_t *message = &direct->recvs[i];
 
         if (direct->self != message->peer) {
-            mca_coll_umrddt_side_part(&direct->recv, message->part, &part);
-            mca_coll_umrddt_note(
-                &rc, mca_coll_umrddt_post_recv(direct, direct->comm, &part, message->peer));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_recv(direct, direct->comm,
+                                                                &message->part, message->peer));
         }
     }
     for (int i = first; i < last && i < direct->send_count; ++i) {
         const mca_coll_umrddt_message_t *message = &direct->sends[i];
 
         if (direct->self != message->peer) {
-            mca_coll_umrddt_side_part(&direct->send, message->part, &part);
-            mca_coll_umrddt_note(
-                &rc, mca_coll_umrddt_post_send(direct, direct->comm, &part, message->peer));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_send(direct, direct->comm,
+                                                                &message->part, message->peer));
         }
     }
     if (0 == first) {
@@ -352,7 +351,7 @@ static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static direct_t *unused;
 static int unused_count;
 
-direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
+direct_t *mca_coll_umrddt_messages_get(int n)
 {
     direct_t *direct;
 
@@ -363,39 +362,43 @@ direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm)
         --unused_count;
     }
     opal_mutex_unlock(&lock);
-    if (!mca_coll_umrddt_messages_room(&direct, comm)) {
+    if (NULL == direct) {
+        direct = calloc(1, sizeof(*direct));
+    }
+    if (NULL != direct && !make_room(direct, n)) {
         free(direct);
         direct = NULL;
     }
     return direct;
 }
 
-/** Number of datatypes in the array of a side. */
-static size_t types_of(const mca_coll_umrddt_side_t *side)
+/** Retain or release the datatypes of a list. */
+static void hold(const mca_coll_umrddt_message_t *messages, int n, bool retain)
 {
-    return 0 < side->parts && NULL != side->types ? (size_t) side->parts : 0;
+    for (int i = 0; i < n; ++i) {
+        ompi_datatype_t *type = messages[i].part.type;
+
+        if (ompi_datatype_is_predefined(type)) {
+            continue;
+        }
+        if (retain) {
+            OBJ_RETAIN(type);
+        } else {
+            OBJ_RELEASE(type);
+        }
+    }
 }
 
-int mca_coll_umrddt_messages_copy_types(direct_t *direct)
+static void hold_all(direct_t *direct, bool retain)
 {
-    const size_t sends = types_of(&direct->send), recvs = types_of(&direct->recv);
+    hold(direct->sends, direct->send_count, retain);
+    hold(direct->recvs, direct->recv_count, retain);
+    direct->retains = retain;
+}
 
-    if (0 == sends + recvs) {
-        return OMPI_SUCCESS;
-    }
-    direct->types = malloc((sends + recvs) * sizeof(direct->types[0]));
-    if (NULL == direct->types) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    if (0 < sends) {
-        memcpy(direct->types, direct->send.types, sends * sizeof(direct->types[0]));
-        direct->send.types = direct->types;
-    }
-    if (0 < recvs) {
-        memcpy(direct->types + sends, direct->recv.types, recvs * sizeof(direct->types[0]));
-        direct->recv.types = direct->types + sends;
-    }
-    return OMPI_SUCCESS;
+void mca_coll_umrddt_messages_retain(direct_t *direct)
+{
+    hold_all(direct, true);
 }
 
 void mca_coll_umrddt_messages_put(direct_t *direct)
@@ -403,8 +406,9 @@ void mca_coll_umrddt_messages_put(direct_t *direct)
     if (NULL == direct) {
         return;
     }
-    free(direct->types);
-    direct->types = NULL;
+    if (direct->retains) {
+        hold_all(direct, false);
+    }
     opal_mutex_lock(&lock);
     if (UNUSED_CACHED > unused_count) {
         direct->next = unused;
@@ -451,7 +455,7 @@ int mca_coll_umrddt_messages_test(direct_t *direct)
         if (!REQUEST_COMPLETE(*last)) {
             return OMPI_ERR_RESOURCE_BUSY;
         }
-        mca_coll_umrddt_note(&direct->rc, ompi_request_wait(last, MPI_STATUS_IGNORE));
+        mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_wait_one(last));
         --direct->request_count;
     }
     return direct->rc;

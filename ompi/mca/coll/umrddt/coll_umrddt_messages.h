@@ -23,10 +23,10 @@
 
 BEGIN_C_DECLS
 
-/** One message: a part of a side, to or from a rank. */
+/** One message: a part of a side, to or from a rank. The arrays of the call are not read again. */
 typedef struct mca_coll_umrddt_message_t {
     int peer;
-    int part;
+    mca_coll_umrddt_part_t part;
 } mca_coll_umrddt_message_t;
 
 /** A copy of a part to another one of this process. */
@@ -39,13 +39,12 @@ typedef struct mca_coll_umrddt_own_t {
 typedef struct mca_coll_umrddt_direct_t {
     struct mca_coll_umrddt_direct_t *next; /**< of those that no request uses */
     ompi_communicator_t *comm;
-    mca_coll_umrddt_side_t send;
-    mca_coll_umrddt_side_t recv;
+    const mca_coll_umrddt_side_t *send; /**< only while the lists are filled */
+    const mca_coll_umrddt_side_t *recv;
     mca_coll_umrddt_message_t *sends; /**< in the order in which they match at the receiver */
     mca_coll_umrddt_message_t *recvs; /**< in the order in which they match */
     ompi_request_t **requests;
     mca_coll_umrddt_own_t *own;
-    ompi_datatype_t **types; /**< copies of the datatypes of both sides, or NULL */
     int send_count;
     int recv_count;
     int room;          /**< allocated entries of sends, recvs and own, and half of requests */
@@ -54,6 +53,7 @@ typedef struct mca_coll_umrddt_direct_t {
     int self;          /**< the peer that is this process; -1: none, in an intercommunicator */
     int tag;           /**< of all messages */
     int rc;            /**< the first error of a request */
+    bool retains;      /**< the lists retain their datatypes */
 } mca_coll_umrddt_direct_t;
 
 /**
@@ -64,22 +64,37 @@ typedef struct mca_coll_umrddt_direct_t {
  */
 bool mca_coll_umrddt_messages_room(mca_coll_umrddt_direct_t **direct, ompi_communicator_t *comm);
 
+/** Number of neighbors that send to this process, or that it sends to: the larger one; 0 without a
+ * topology. */
+int mca_coll_umrddt_messages_neighbours(ompi_communicator_t *comm);
+
 /** Free the lists. NULL is allowed. */
 void mca_coll_umrddt_messages_free(mca_coll_umrddt_direct_t *direct);
 
-/** Empty the lists, which have room for the communicator. */
+/** Empty the lists, which have room for the messages that are added. */
 void mca_coll_umrddt_messages_begin(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
                                     const mca_coll_umrddt_side_t *send,
                                     const mca_coll_umrddt_side_t *recv);
 
+/** Append part @p part of a side to a list, unless the peer is MPI_PROC_NULL. */
 static inline void mca_coll_umrddt_add_send(mca_coll_umrddt_direct_t *direct, int peer, int part)
 {
-    direct->sends[direct->send_count++] = (mca_coll_umrddt_message_t){.peer = peer, .part = part};
+    if (MPI_PROC_NULL != peer) {
+        mca_coll_umrddt_message_t *message = &direct->sends[direct->send_count++];
+
+        message->peer = peer;
+        mca_coll_umrddt_side_part(direct->send, part, &message->part);
+    }
 }
 
 static inline void mca_coll_umrddt_add_recv(mca_coll_umrddt_direct_t *direct, int peer, int part)
 {
-    direct->recvs[direct->recv_count++] = (mca_coll_umrddt_message_t){.peer = peer, .part = part};
+    if (MPI_PROC_NULL != peer) {
+        mca_coll_umrddt_message_t *message = &direct->recvs[direct->recv_count++];
+
+        message->peer = peer;
+        mca_coll_umrddt_side_part(direct->recv, part, &message->part);
+    }
 }
 
 /** Keep the first error of a call. */
@@ -93,6 +108,17 @@ int mca_coll_umrddt_post_send(mca_coll_umrddt_direct_t *direct, ompi_communicato
                               const mca_coll_umrddt_part_t *part, int peer);
 int mca_coll_umrddt_post_recv(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
                               const mca_coll_umrddt_part_t *part, int peer);
+
+/** Wait for a message. Open MPI does not free the request of one that failed. @return its error */
+static inline int mca_coll_umrddt_wait_one(ompi_request_t **request)
+{
+    const int rc = ompi_request_wait(request, MPI_STATUS_IGNORE);
+
+    if (OPAL_UNLIKELY(MPI_REQUEST_NULL != *request)) {
+        (void) ompi_request_free(request);
+    }
+    return rc;
+}
 
 /**
  * Wait for all messages in progress, also after an error: the other processes send and receive
@@ -111,14 +137,11 @@ int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int group);
  * Of requests
  * ------------------------------------------------------------------------------------------- */
 
-/** Get lists with room for the communicator. @return NULL: no memory */
-mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(ompi_communicator_t *comm);
+/** Get lists with room for @p n messages in each direction. @return NULL: no memory */
+mca_coll_umrddt_direct_t *mca_coll_umrddt_messages_get(int n);
 
-/**
- * Copy the arrays of datatypes, for a persistent request: in 4.1 and 5.0 the Fortran bindings free
- * theirs after MPI_Alltoallw_init. @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE
- */
-int mca_coll_umrddt_messages_copy_types(mca_coll_umrddt_direct_t *direct);
+/** Retain the datatypes of the lists, up to mca_coll_umrddt_messages_put. */
+void mca_coll_umrddt_messages_retain(mca_coll_umrddt_direct_t *direct);
 
 /** Return lists without messages in progress. NULL is allowed. */
 void mca_coll_umrddt_messages_put(mca_coll_umrddt_direct_t *direct);

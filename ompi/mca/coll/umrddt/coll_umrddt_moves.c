@@ -293,11 +293,11 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 #define scatterv_always(comm)   false
 
 /* Counted calls. MPI_Allgatherv returns early, in all processes, if there is no data and the counts
- * show it. */
+ * show it. The groups of an intercommunicator may have types of different sizes. */
 #define allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
     both_are_large(comm, scount, sdtype, rcount, rdtype)
 #define allgatherv_counts(comm, sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype) \
-    (0 < (rdtype)->super.size)
+    (OMPI_COMM_IS_INTER(comm) || 0 < (rdtype)->super.size)
 #define alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
     (MPI_IN_PLACE != (sbuf) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
 #define alltoallv_counts(comm, sbuf, ...) (MPI_IN_PLACE != (sbuf) && !OMPI_COMM_IS_INTER(comm))

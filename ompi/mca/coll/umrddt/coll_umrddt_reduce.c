@@ -42,6 +42,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_reduce.h"
 #include "opal/runtime/opal_progress.h"
 
+#include "coll_umrddt_messages.h"
 #include "umrddt_collectives.h"
 
 #define DEPTH   MCA_COLL_UMRDDT_REDUCE_DEPTH
@@ -84,7 +85,7 @@ static void post_send(work_t *work, uint64_t address, size_t count, int peer,
 static void wait_for(work_t *work, ompi_request_t **requests, int *n)
 {
     for (int i = 0; i < *n; ++i) {
-        note(work, ompi_request_wait(&requests[i], MPI_STATUS_IGNORE));
+        note(work, mca_coll_umrddt_wait_one(&requests[i]));
     }
     *n = 0;
 }

@@ -27,6 +27,8 @@
 #include "opal/class/opal_free_list.h"
 #include "opal/runtime/opal_progress.h"
 
+#include "ompi/errhandler/errcode-internal.h"
+
 #include "coll_umrddt_messages.h"
 #include "coll_umrddt_request.h"
 
@@ -64,7 +66,7 @@ static bool advance(mca_coll_umrddt_request_t *request)
             mca_coll_umrddt_messages_put(request->direct);
             request->direct = NULL;
         }
-        request->super.super.req_status.MPI_ERROR = rc;
+        request->super.super.req_status.MPI_ERROR = ompi_errcode_get_mpi_code(rc);
         return true;
     }
     if (!request->copying) {
@@ -88,7 +90,7 @@ static bool advance(mca_coll_umrddt_request_t *request)
         mca_coll_umrddt_stage_free(request->stage);
         request->stage = NULL;
     }
-    request->super.super.req_status.MPI_ERROR = rc;
+    request->super.super.req_status.MPI_ERROR = ompi_errcode_get_mpi_code(rc);
     return true;
 }
 
@@ -188,8 +190,12 @@ static int request_free(ompi_request_t **which)
     }
     mca_coll_umrddt_stage_free(request->stage);
     request->stage = NULL;
-    mca_coll_umrddt_messages_put(request->direct);
-    request->direct = NULL;
+    if (NULL != request->direct) {
+        /* only a persistent request still has it, and retains the communicator */
+        mca_coll_umrddt_messages_put(request->direct);
+        request->direct = NULL;
+        OBJ_RELEASE(request->super.super.req_mpi_object.comm);
+    }
     OMPI_REQUEST_FINI(&request->super.super);
     opal_free_list_return(&pool, (opal_free_list_item_t *) request);
     *which = MPI_REQUEST_NULL;
@@ -252,7 +258,10 @@ int mca_coll_umrddt_request_messages(ompi_communicator_t *comm,
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     request->direct = direct;
-    if (!persistent) {
+    if (persistent) {
+        mca_coll_umrddt_messages_retain(direct);
+        OBJ_RETAIN(comm);
+    } else {
         mca_coll_umrddt_messages_start(direct);
         watch(request);
     }
