@@ -94,7 +94,8 @@ static void hint(mca_pml_umrddt_recv_t *recv)
                                            .tag = recv->status.MPI_TAG};
     mca_pml_umrddt_peer_t *peer;
 
-    if (0 > notice.tag || comm->bypass || 0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes)
+    if (0 > notice.tag || comm->bypass || !mca_pml_umrddt.params.small_hints
+        || 0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes)
         || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
         || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous
         || (mca_pml_umrddt.host_keeps && OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(comm->comm))

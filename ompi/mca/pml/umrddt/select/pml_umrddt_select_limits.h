@@ -73,7 +73,7 @@ static inline bool mca_pml_umrddt_small_wanted(mca_pml_umrddt_comm_t *comm,
     if (UMRDDT_IS_COLLECTIVES_TAG(tag)) {
         return mca_pml_umrddt_copy_works(peer);
     }
-    if (NULL == world) {
+    if (NULL == world || !mca_pml_umrddt.params.small_hints) {
         return false;
     }
     mca_pml_umrddt_listen(world);
