@@ -410,7 +410,7 @@ void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm)
     }
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     /* late hints: pml/ucx would report them */
-    while (comm == mca_pml_umrddt_world() && NULL != mca_pml_umrddt.gpu
+    while (&ompi_mpi_comm_world.comm == comm->comm && NULL != mca_pml_umrddt.gpu
            && !mca_pml_umrddt.host_keeps
            && OMPI_SUCCESS
                   == mca_pml_umrddt.host.pml_iprobe(OMPI_ANY_SOURCE, tag, comm->comm, &matched,
