@@ -24,6 +24,12 @@
  * - tags: more tags than the tables of hints have entries
  * - freed: communicators that are freed while hints are on their way
  * - sends: only if named, with pml_umrddt_min_size=1; MPI_Send waits for the receiver
+ * - starts, unused, refused, off: only if named
+ *   - starts: all messages are of persistent requests
+ *   - unused: messages from system memory into GPU memory, with many tags and communicators, cause
+ *     few hints; and the next messages from GPU memory get one
+ *   - refused: no CUDA IPC handle can be opened; hints do not cause further attempts
+ *   - off: with pml_umrddt_small_hints=0 all messages are staged
  * - collective: parts of collectives need no hint
  * - threads: only if named; several threads at once
  */
@@ -319,7 +325,9 @@ static void earlier(uint64_t *state)
     }
     /* Open MPI 4.1 leaves the assertions of a new communicator undefined. With pml/ob1 there are no
      * hints if one of them permits that messages overtake each other. */
-    (void) warmed(4, comm);
+    if (!warmed(4, comm)) {
+        CHECK(5 > OMPI_MAJOR_VERSION && mpitest_base_is("ob1"));
+    }
     if (is_sender()) {
         post(&exact, 3, comm, &requests[0]);
     }
@@ -597,7 +605,7 @@ static void tags(uint64_t *state)
     side_t sides[AT_ONCE];
     MPI_Request requests[AT_ONCE];
     MPI_Status statuses[AT_ONCE];
-    pvars_t before, seen;
+    pvars_t before, second, seen;
 
     (void) state;
     for (int i = 0; i < AT_ONCE; ++i) {
@@ -605,6 +613,10 @@ static void tags(uint64_t *state)
     }
     pvars_read(&before);
     for (int i = 0; i < COUNT; i += AT_ONCE) {
+        if (TAGS == i) {
+            progress(MPI_COMM_WORLD);
+            pvars_read(&second);
+        }
         for (int j = 0; j < AT_ONCE; ++j) {
             prepare(&sides[j], (uint64_t) i);
             post(&sides[j], 100 + (i + j) % TAGS, MPI_COMM_WORLD, &requests[j]);
@@ -616,6 +628,7 @@ static void tags(uint64_t *state)
     }
     seen = seen_by_all(&before);
     CHECK_INT(seen.value[PVARS_SENDS_IPC] + seen.value[PVARS_STAGED_SENDS], COUNT);
+    CHECK(0 < seen_by_all(&second).value[PVARS_SENDS_IPC]);
     for (int i = 0; i < AT_ONCE; ++i) {
         side_free(&sides[i]);
     }
@@ -624,14 +637,109 @@ static void tags(uint64_t *state)
 static void freed(uint64_t *state)
 {
     side_t side = side_new(GPU_DEVICE, MPITEST_CONTIGUOUS, MPITEST_CONTIGUOUS, 8, 8);
+    side_t system = side_new(GPU_HOST, MPITEST_CONTIGUOUS, MPITEST_CONTIGUOUS, 8, 400);
     MPI_Comm comm;
 
     (void) state;
     for (int i = 0; i < 12; ++i) {
         MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-        transfer(&side, i, comm, 2 + i % 4);
+        /* a hint of the previous communicator would let an envelope overwrite this buffer */
+        transfer(&system, 1, comm, 1);
+        transfer(&side, 1, comm, 2 + i % 4);
         MPI_OK(MPI_Comm_free(&comm));
     }
+    side_free(&side);
+    side_free(&system);
+}
+
+static void starts(uint64_t *state)
+{
+    side_t side = side_new(GPU_DEVICE, MPITEST_CONTIGUOUS, MPITEST_CONTIGUOUS, 8, 8);
+    pvars_t before;
+
+    (void) state;
+    if (!mpitest_has("starts")) {
+        return;
+    }
+    pvars_read(&before);
+    for (int i = 0; i < 10; ++i) {
+        persistent(&side, 1, 4);
+        progress(MPI_COMM_WORLD);
+    }
+    CHECK(0 < seen_by_all(&before).value[PVARS_SENDS_IPC]);
+    side_free(&side);
+}
+
+static void unused(uint64_t *state)
+{
+    enum {
+        ROUNDS = 40,
+        TAGS = 20
+    };
+    side_t side = side_new(GPU_DEVICE, MPITEST_CONTIGUOUS, MPITEST_CONTIGUOUS, 8, 8);
+    pvars_t before, seen;
+    char bytes[8] = {0};
+
+    (void) state;
+    if (!mpitest_has("unused")) {
+        return;
+    }
+    pvars_read(&before);
+    for (int i = 0; i < ROUNDS; ++i) {
+        MPI_Comm comm;
+
+        MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        for (int tag = 0; tag < TAGS; ++tag) {
+            if (is_sender()) {
+                MPI_OK(MPI_Send(bytes, 8, MPI_BYTE, 1, tag, comm));
+            } else {
+                MPI_OK(MPI_Recv(side.buffer->addr, 1, side.type, 0, tag, comm, MPI_STATUS_IGNORE));
+            }
+        }
+        MPI_OK(MPI_Comm_free(&comm));
+    }
+    seen = seen_by_all(&before);
+    CHECK(16 + 10 >= seen.value[PVARS_CONTROL_MESSAGES]);
+    /* hints have become rare, but the first one that is used changes that */
+    transfer(&side, 1, MPI_COMM_WORLD, ROUNDS * TAGS);
+    warm(1, MPI_COMM_WORLD);
+    side_free(&side);
+}
+
+static void refused(uint64_t *state)
+{
+    side_t side = side_new(GPU_DEVICE, MPITEST_CONTIGUOUS, MPITEST_CONTIGUOUS, 8, 8);
+    pvars_t before, seen;
+
+    (void) state;
+    if (!mpitest_has("refused")) {
+        return;
+    }
+    pvars_read(&before);
+    for (int i = 0; i < 40; ++i) {
+        transfer(&side, 1, MPI_COMM_WORLD, 5);
+        progress(MPI_COMM_WORLD);
+    }
+    seen = seen_by_all(&before);
+    CHECK(0 < seen.value[PVARS_FALLBACK_SENDS]);
+    CHECK(4 + 4 >= seen.value[PVARS_FALLBACK_SENDS]);
+    side_free(&side);
+}
+
+static void off(uint64_t *state)
+{
+    side_t side = side_new(GPU_DEVICE, MPITEST_CONTIGUOUS, MPITEST_CONTIGUOUS, 8, 8);
+    pvars_t before, seen;
+
+    (void) state;
+    if (!mpitest_has("off")) {
+        return;
+    }
+    pvars_read(&before);
+    transfer(&side, 1, MPI_COMM_WORLD, 40);
+    seen = seen_by_all(&before);
+    CHECK_INT(seen.value[PVARS_STAGED_SENDS], 40);
+    CHECK_INT(seen.value[PVARS_CONTROL_MESSAGES], 0);
     side_free(&side);
 }
 
@@ -716,10 +824,22 @@ static void threads(void)
 }
 
 static const mpitest_part_t parts[] = {
-    {"steady", steady}, {"system", system_memory}, {"earlier", earlier},
-    {"match", match},   {"truncated", truncated},  {"blocking", blocking},
-    {"order", order},   {"cancel", cancel},        {"tags", tags},
-    {"freed", freed},   {"sends", sends},          {"collective", collective},
+    {"steady", steady},
+    {"system", system_memory},
+    {"earlier", earlier},
+    {"match", match},
+    {"truncated", truncated},
+    {"blocking", blocking},
+    {"order", order},
+    {"cancel", cancel},
+    {"tags", tags},
+    {"freed", freed},
+    {"sends", sends},
+    {"collective", collective},
+    {"starts", starts},
+    {"unused", unused},
+    {"refused", refused},
+    {"off", off},
     {NULL, NULL},
 };
 

@@ -138,6 +138,28 @@ static void close_beside_lock(void)
     (void) pthread_barrier_destroy(&entered);
 }
 
+/* Threads that keep bytes take the lock, whether or not there are claims. */
+static void keep(void)
+{
+    bool right = umrddt_gate_enter(&gate) && !umrddt_gate_keeps(&gate);
+
+    umrddt_gate_keep(&gate);
+    right = right && umrddt_gate_keeps(&gate) && !umrddt_gate_is_empty(&gate);
+    umrddt_gate_leave(&gate);
+    right = right && umrddt_gate_is_empty(&gate) && !umrddt_gate_alone(&gate)
+            && !umrddt_gate_enter(&gate) && umrddt_gate_is_empty(&gate);
+    OPAL_THREAD_LOCK(&gate.lock);
+    right = right && umrddt_gate_close(&gate);
+    umrddt_gate_open(&gate);
+    OPAL_THREAD_UNLOCK(&gate.lock);
+    right = right && UMRDDT_GATE_KEEPS == gate.word && !umrddt_gate_enter(&gate);
+    if (!right) {
+        printf("test_gate: a thread entered a gate that keeps bytes\n");
+        count(&wrong);
+    }
+    gate.word = 0;
+}
+
 int main(void)
 {
     pthread_t threads[POSTERS + CLAIMERS];
@@ -169,6 +191,7 @@ int main(void)
         close_beside_lock();
     }
 
+    keep();
     for (int i = 0; i < CLAIMERS; ++i) {
         OBJ_CONSTRUCT(&items[i], opal_list_item_t);
         pthread_create(&threads[POSTERS + i], NULL, claim, &items[i]);

@@ -134,21 +134,50 @@ static void hint_tables(void)
     CHECK(OPAL_UMRDDT_HINTS == listed(&table, 32, 1024));
 }
 
-static void hints_due(void)
+/* Returns how many hints are due while messages with some tags in turn are staged. */
+static int due(opal_umrddt_hints_t *hints, opal_umrddt_hint_pace_t *pace, int tags, int messages)
 {
-    opal_umrddt_hints_t *hints = opal_umrddt_hints_new(2);
     int count = 0;
 
-    CHECK(NULL != hints);
-    /* repeated while messages are staged in spite of the hint, but not for ever */
-    CHECK(opal_umrddt_hint_due(hints, 1, 5));
-    for (int i = 0; i < 100 * OPAL_UMRDDT_HINT_PERIOD; ++i) {
-        count += opal_umrddt_hint_due(hints, 1, 5) ? 1 : 0;
+    for (int i = 0; i < messages; ++i) {
+        count += opal_umrddt_hint_due(hints, pace, 1, i % tags) ? 1 : 0;
     }
-    CHECK(OPAL_UMRDDT_HINTS_UNUSED - 1 == count);
-    CHECK(!opal_umrddt_hint_due(hints, 1, 6) && opal_umrddt_hint_due(hints, 0, 6));
-    hints->unused[1] = 0;
-    CHECK(opal_umrddt_hint_due(hints, 1, 6) && !opal_umrddt_hint_due(hints, 1, 6));
+    return count;
+}
+
+static void hints_due(void)
+{
+    opal_umrddt_hint_pace_t pace = {.unused = 0};
+    opal_umrddt_hints_t *hints = opal_umrddt_hints_new();
+
+    CHECK(NULL != hints);
+    /* repeated for each tag while its messages are staged in spite of the hint */
+    for (int tag = 0; tag < 16; ++tag) {
+        CHECK(opal_umrddt_hint_due(hints, &pace, 1, tag));
+        opal_umrddt_hint_used(&pace);
+    }
+    for (int i = 0; i < 16 * OPAL_UMRDDT_HINT_PERIOD; ++i) {
+        CHECK((i / 16 == OPAL_UMRDDT_HINT_PERIOD - 1)
+              == opal_umrddt_hint_due(hints, &pace, 1, i % 16));
+        opal_umrddt_hint_used(&pace);
+    }
+    free(hints);
+
+    /* ever more rarely if the hints are not used, whatever the tags and communicators */
+    for (int round = 0, count = 0; round < 200; ++round) {
+        hints = opal_umrddt_hints_new();
+        CHECK(NULL != hints);
+        count += due(hints, &pace, 20, 20);
+        CHECK(OPAL_UMRDDT_HINTS_UNUSED <= count && OPAL_UMRDDT_HINTS_UNUSED + 12 >= count);
+        free(hints);
+    }
+
+    /* but not never: another tag gets one */
+    opal_umrddt_hint_used(&pace);
+    hints = opal_umrddt_hints_new();
+    CHECK(NULL != hints);
+    CHECK(20 == due(hints, &pace, 40, 40));
+    CHECK(0 < due(hints, &pace, 1, 360));
     free(hints);
 }
 

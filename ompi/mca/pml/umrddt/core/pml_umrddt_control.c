@@ -410,7 +410,7 @@ void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm)
     }
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     /* late hints: pml/ucx would report them */
-    while (comm == mca_pml_umrddt_world() && NULL != mca_pml_umrddt.gpu
+    while (&ompi_mpi_comm_world.comm == comm->comm && NULL != mca_pml_umrddt.gpu
            && !mca_pml_umrddt.host_keeps
            && OMPI_SUCCESS
                   == mca_pml_umrddt.host.pml_iprobe(OMPI_ANY_SOURCE, tag, comm->comm, &matched,
@@ -428,7 +428,7 @@ bool mca_pml_umrddt_hints(mca_pml_umrddt_comm_t *comm)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == comm->hints) {
-        __atomic_store_n(&comm->hints, opal_umrddt_hints_new(comm->peer_count), __ATOMIC_RELEASE);
+        __atomic_store_n(&comm->hints, opal_umrddt_hints_new(), __ATOMIC_RELEASE);
     }
     return NULL != comm->hints;
 }
@@ -449,9 +449,6 @@ static void hinted(mca_pml_umrddt_comm_t *world, int src, const mca_pml_umrddt_h
             if (id[0] == hint->comm[0] && id[1] == hint->comm[1] && comm->added < hint->time
                 && NULL != comm->peers && hint->rank < (uint32_t) comm->peer_count
                 && peer == comm->peers[hint->rank] && mca_pml_umrddt_hints(comm)) {
-                __atomic_store_n(
-                    &peer->states[mca_pml_umrddt_scheme_of(MCA_PML_UMRDDT_BITS_COPY)].fails, 0,
-                    __ATOMIC_RELAXED);
                 opal_umrddt_hint_set(&comm->hints->got, (int) hint->rank, hint->tag);
             }
         }

@@ -18,6 +18,7 @@
 
 #include "ompi_config.h"
 
+#include "opal/mca/common/umrddt_select/umrddt_select_hints.h"
 #include "opal/util/proc.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
@@ -63,6 +64,7 @@ struct mca_pml_umrddt_peer_t {
     struct mca_pml_umrddt_flat_cached_t *flats; /**< the peer's layouts in our cache */
 
     opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
+    opal_umrddt_hint_pace_t hint_pace;  /**< hints about small messages to it; progress only */
     bool rings;                         /**< it sets our completion flags on request; atomic */
     struct opal_umrddt_gpu_peer_t *gpu; /**< caches about its GPU memory; or NULL */
     struct mca_pml_umrddt_info_req_t *info_req; /**< the INFO_REQ in progress; or NULL */

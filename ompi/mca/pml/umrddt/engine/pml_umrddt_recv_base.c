@@ -92,9 +92,10 @@ static void hint(mca_pml_umrddt_recv_t *recv)
                                            .comm = UMRDDT_COMM_ID(comm->comm),
                                            .rank = (uint32_t) ompi_comm_rank(comm->comm),
                                            .tag = recv->status.MPI_TAG};
-    const mca_pml_umrddt_peer_t *peer;
+    mca_pml_umrddt_peer_t *peer;
 
-    if (0 > notice.tag || comm->bypass || 0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes)
+    if (0 > notice.tag || comm->bypass || !mca_pml_umrddt.params.small_hints
+        || 0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes)
         || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
         || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous
         || (mca_pml_umrddt.host_keeps && OMPI_COMM_CHECK_ASSERT_ALLOW_OVERTAKE(comm->comm))
@@ -105,9 +106,14 @@ static void hint(mca_pml_umrddt_recv_t *recv)
     }
     if (!comm->keeps) {
         umrddt_gate_keep(&comm->gate);
-        __atomic_store_n(&comm->keeps, umrddt_gate_is_empty(&comm->gate), __ATOMIC_RELAXED);
+        /* No receive that has not tested this flag is being posted, with the lock or without. Do
+         * not wait for the lock here: the next message tries again. */
+        if (0 == OPAL_THREAD_TRYLOCK(&comm->gate.lock)) {
+            __atomic_store_n(&comm->keeps, umrddt_gate_is_empty(&comm->gate), __ATOMIC_RELAXED);
+            OPAL_THREAD_UNLOCK(&comm->gate.lock);
+        }
     } else if (recv->kept && mca_pml_umrddt_hints(comm)
-               && opal_umrddt_hint_due(comm->hints, src, notice.tag)) {
+               && opal_umrddt_hint_due(comm->hints, &peer->hint_pace, src, notice.tag)) {
         notice.time = mca_pml_umrddt_time();
         (void) mca_pml_umrddt_control(world, (int) mca_pml_umrddt_peer_rank(peer),
                                       mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_NACK, 0), &notice,

@@ -203,9 +203,6 @@ static void matched_event(void *owner)
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_small);
         return;
     }
-    if (OPAL_UNLIKELY(rts->length < mca_pml_umrddt.params.min_size) && NULL != recv->comm->hints) {
-        recv->comm->hints->unused[recv->status.MPI_SOURCE] = 0;
-    }
     candidates(recv);
     next(recv);
 }

@@ -32,22 +32,21 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
-/** With claims: search them, then post at the base PML, with the lock held. */
-static __opal_attribute_noinline__ int irecv_claims(void *buf, size_t count,
+/** With claims: search them, then post at the base PML, with the lock held. @param[in] system  in
+ * system memory, which keeps the bytes that an envelope overwrites */
+static __opal_attribute_noinline__ int irecv_locked(void *buf, size_t count,
                                                     ompi_datatype_t *datatype, int src, int tag,
-                                                    ompi_communicator_t *ompi_comm,
+                                                    ompi_communicator_t *ompi_comm, bool system,
                                                     ompi_request_t **request)
 {
     mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find(ompi_comm);
-    mca_pml_umrddt_claim_t *claim;
+    mca_pml_umrddt_claim_t *claim = NULL;
     int rc;
 
-    if (umrddt_gate_keeps(&comm->gate) && !mca_pml_umrddt_is_small(count, datatype)) {
-        return mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, ompi_comm, NULL, request);
-    }
     OPAL_THREAD_LOCK(&comm->gate.lock);
-    claim = mca_pml_umrddt_claim_take(comm, src, tag);
-    if (NULL == claim) {
+    if (system && umrddt_gate_keeps(&comm->gate) && !mca_pml_umrddt_is_small(count, datatype)) {
+        rc = mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, ompi_comm, NULL, request);
+    } else if (NULL == (claim = mca_pml_umrddt_claim_take(comm, src, tag))) {
         rc = mca_pml_umrddt_post(buf, count, datatype, src, tag, ompi_comm, request);
     } else {
         rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
@@ -67,7 +66,7 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
     int rc;
 
     if (OPAL_UNLIKELY(!umrddt_gate_enter(&comm->gate))) {
-        return irecv_claims(buf, count, datatype, src, tag, ompi_comm, request);
+        return irecv_locked(buf, count, datatype, src, tag, ompi_comm, true, request);
     }
     rc = mca_pml_umrddt_post(buf, count, datatype, src, tag, ompi_comm, request);
     umrddt_gate_leave(&comm->gate);
@@ -213,6 +212,14 @@ static inline __opal_attribute_always_inline__ int recv_unstaged(void *buf, size
     return recv_look_into(&call, status);
 }
 
+/** Returns true if receives in system memory of a communicator keep bytes. */
+static inline bool keeps(ompi_communicator_t *comm, int tag)
+{
+    const mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
+
+    return NULL != data && umrddt_gate_keeps(&data->gate);
+}
+
 /** A receive that may need a staging buffer. A separate function, so that irecv and recv need no
  * stack.
  * @param[out] request  NULL: wait for the receive, and return its @p status */
@@ -221,18 +228,20 @@ receive_checked(void *buf, size_t count, ompi_datatype_t *datatype, int src, int
                 ompi_communicator_t *comm, ompi_request_t **request, ompi_status_public_t *status)
 {
     opal_umrddt_gpu_where_t where;
-    ompi_request_t *staged;
+    ompi_request_t *own, **to = NULL != request ? request : &own;
+    bool given = false;
     int rc;
 
     if (!mca_pml_umrddt_stage_wanted(buf, count, datatype, comm, false, &where)
-        || mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
+        || ((given = mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag))
+            && !keeps(comm, tag))) {
         return NULL != request ? irecv_unstaged(buf, count, datatype, src, tag, comm, request)
                                : recv_unstaged(buf, count, datatype, src, tag, comm, status);
     }
-    rc = mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, comm, &where,
-                                    NULL != request ? request : &staged);
-    return NULL == request && OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(staged, status)
-                                                 : rc;
+    /* GPU memory keeps no bytes: no envelope replaces a small message of a remote rank */
+    rc = given ? irecv_locked(buf, count, datatype, src, tag, comm, false, to)
+               : mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, comm, &where, to);
+    return NULL == request && OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(own, status) : rc;
 }
 
 /** irecv in a process with the CUDA driver, or with a wide datatype. Separate for the same reason.

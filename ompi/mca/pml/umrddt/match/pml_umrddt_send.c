@@ -116,7 +116,8 @@ static __opal_attribute_noinline__ bool takes_small(call_t *call)
             && call->datatype->super.size * call->count < mca_pml_umrddt.waits_from)
         || ((!mca_pml_umrddt.takes_contiguous || 0 < mca_pml_umrddt.params.contiguous_min)
             && mca_pml_umrddt_is_contiguous(call->datatype, call->count))
-        || NULL == (call->peer = mca_pml_umrddt_peer(call->data, call->dst))) {
+        || NULL == (call->peer = mca_pml_umrddt_peer(call->data, call->dst))
+        || 0 == mca_pml_umrddt_schemes_reach(call->peer)) {
         return false;
     }
     call->small = mca_pml_umrddt_small_wanted(call->data, call->peer, &call->looked.where,

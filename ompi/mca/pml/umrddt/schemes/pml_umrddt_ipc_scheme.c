@@ -302,6 +302,10 @@ static void finish(mca_pml_umrddt_recv_t *recv)
     }
     ++counters->recvs_ipc;
     counters->ipc_bytes += recv->total;
+    if (OPAL_UNLIKELY(recv->rts.length < mca_pml_umrddt.params.min_size)
+        && 0 <= recv->status.MPI_TAG) {
+        opal_umrddt_hint_used(&recv->peer->hint_pace);
+    }
     mca_pml_umrddt_recv_done(recv);
 }
 

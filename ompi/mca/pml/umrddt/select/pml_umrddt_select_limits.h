@@ -67,16 +67,19 @@ static inline bool mca_pml_umrddt_small_wanted(mca_pml_umrddt_comm_t *comm,
     const opal_umrddt_hints_t *hints;
 
     if (0 == (MCA_PML_UMRDDT_BITS_COPY & comm->schemes) || !mca_pml_umrddt_copy_reaches(peer)
-        || !mca_pml_umrddt_copy_takes(peer, where) || !mca_pml_umrddt_copy_works(peer)) {
+        || !mca_pml_umrddt_copy_takes(peer, where)) {
         return false;
     }
-    if (UMRDDT_COLLECTIVES_TAG == tag) {
-        return true;
+    if (UMRDDT_IS_COLLECTIVES_TAG(tag)) {
+        return mca_pml_umrddt_copy_works(peer);
     }
-    if (NULL == world) {
+    if (NULL == world || !mca_pml_umrddt.params.small_hints) {
         return false;
     }
     mca_pml_umrddt_listen(world);
+    if (!mca_pml_umrddt_copy_works(peer)) {
+        return false;
+    }
     hints = __atomic_load_n(&comm->hints, __ATOMIC_ACQUIRE);
     if (NULL != hints && opal_umrddt_hint_is(&hints->got, dst, tag)) {
         return true;
