@@ -188,6 +188,7 @@ static void prepare(void)
     mca_pml_umrddt.params.pack_chunk_ceiling = 1 << 20;
     mca_pml_umrddt.params.pack_min = 8192;
     mca_pml_umrddt.params.mkey_cache = true;
+    mca_pml_umrddt.params.gpu_hca = true;
     opal_iov_cache_create((size_t) 1 << 24, promise, NULL, &cache);
     for (int i = 0; i < PAIRS; ++i) {
         mca_pml_umrddt_recv_t *recv = &recvs[i];

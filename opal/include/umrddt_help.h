@@ -65,14 +65,42 @@ static inline bool umrddt_help_is_first(void)
     return NULL == rank || 0 == strcmp(rank, "0");
 }
 
+/** True in the processes that report wrong values: rank 0, and the first process of each node and
+ * of each program of the job (mpirun ./a : ./b), whose settings may differ from those of rank 0. */
+static inline bool umrddt_help_shows(void)
+{
+    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK"), *rank = getenv("PMIX_RANK");
+    const char *counts = getenv("OMPI_APP_CTX_NUM_PROCS"); /* of all programs, in order of ranks */
+    long first = 0;
+    char *rest;
+
+    if (umrddt_help_is_first() || (NULL != local && 0 == strcmp(local, "0"))) {
+        return true;
+    }
+    while (NULL != counts && NULL != rank && '\0' != *counts) {
+        const long count = strtol(counts, &rest, 10);
+
+        if (rest == counts) {
+            return false;
+        }
+        if (strtol(rank, NULL, 10) == first) {
+            return true;
+        }
+        first += count;
+        counts = rest;
+    }
+    return false;
+}
+
 /**
- * As opal_show_help, for wrong settings, which are those of all processes. One process shows each
- * text; opal_show_help shows a topic once and drops the same topic about another parameter.
+ * As opal_show_help, for wrong values, which most processes share. The processes of
+ * umrddt_help_shows show each text; opal_show_help shows a topic once and drops the same topic
+ * about another parameter.
  */
 #if defined(UMRDDT_HELPDIR) && UMRDDT_OPAL_RELEASE >= 600
 #define umrddt_show_help(...)                                                   \
     do {                                                                        \
-        if (umrddt_help_is_first()) {                                           \
+        if (umrddt_help_shows()) {                                              \
             (void) opal_umrddt_show_help(__VA_ARGS__); /* shows each of them */ \
         }                                                                       \
     } while (0)
@@ -80,7 +108,7 @@ static inline bool umrddt_help_is_first(void)
 #define umrddt_show_help(file, topic, want_error_header, ...)                        \
     do {                                                                             \
         char *umrddt_text =                                                          \
-            umrddt_help_is_first()                                                   \
+            umrddt_help_shows()                                                      \
                 ? opal_show_help_string(file, topic, want_error_header, __VA_ARGS__) \
                 : NULL;                                                              \
                                                                                      \

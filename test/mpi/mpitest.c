@@ -287,6 +287,7 @@ static void check_expectation(void)
         CHECK(0 < all.value[PVARS_SENDS_PACK_GDR] && 0 < all.value[PVARS_RECVS_PACK]);
         CHECK(0 < all.value[PVARS_PACK_DEVICE]);
         CHECK_INT(all.value[PVARS_PACK_BY_HCA], 0);
+        CHECK_INT(all.value[PVARS_GPU_REG_MISSES], 0);
     } else {
         CHECK(0 == strcmp(expect, "any"));
     }

@@ -678,6 +678,7 @@ int main(void)
     mca_pml_umrddt.params.pack_depth = 4;
     mca_pml_umrddt.params.pack_chunk_floor = mca_pml_umrddt.params.pack_chunk_ceiling = SIZE_MAX;
     mca_pml_umrddt.params.mkey_cache = true;
+    mca_pml_umrddt.params.gpu_hca = true;
     uses();
     observed();
     left_alone();

@@ -30,6 +30,13 @@ void mca_pml_umrddt_hca_close(void);
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const opal_umrddt_gpu_where_t *where);
 
+/** Returns true if the HCA may be the wire of pack-gdr with this peer, as far as the parameters of
+ * this process allow it. Else only the base PML may. */
+static inline bool mca_pml_umrddt_gdr_by_hca(const mca_pml_umrddt_peer_t *peer)
+{
+    return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca;
+}
+
 /** Register a buffer of any memory kind with the HCA of an endpoint. @return OPAL_* of the HCA */
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
                             const opal_umrddt_gpu_where_t *where, void *buf,

@@ -14,6 +14,8 @@
 
 #include "ompi_config.h"
 
+#include <string.h>
+
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/util/output.h"
 
@@ -42,22 +44,34 @@
  */
 static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
 {
+    const bool gdr =
+        0 != (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes) && mca_pml_umrddt_gdr_by_hca(send->peer);
+    const bool named = NULL != send->endpoint;
     opal_umrddt_gpu_memory_t memory = send->where.memory;
 
     if ((0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) && NULL == send->endpoint)
-        || (0 == (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes)
-            && (0 == schemes || !mca_pml_umrddt.params.pack_hca))
+        || (!gdr
+            && (0 == (schemes & ~MCA_PML_UMRDDT_BIT_PACK_GDR) || !mca_pml_umrddt.params.pack_hca))
         || (NULL == send->endpoint
             && (!mca_pml_umrddt_rdma_reaches(send->peer)
                 || !mca_pml_umrddt_rdma_offer_endpoint(send)))) {
         return false;
     }
-    if (OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx || NULL != memory.pool) {
-        return true; /* staging memory is of another kind: found out when it is registered */
+    if (!gdr || OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx
+        || NULL != memory.pool) {
+        return gdr; /* staging memory is of another kind: found out when it is registered */
     }
     /* no real buffer: earlier refusals for the user's buffer do not apply */
     memory.buffer_id = UINT64_MAX;
-    return mca_pml_umrddt.hca->gpu_reachable(send->endpoint, &memory);
+    if (mca_pml_umrddt.hca->gpu_reachable(send->endpoint, &memory)) {
+        return true;
+    }
+    if (!named && !mca_pml_umrddt.params.pack_hca) {
+        /* the receiver would select the HCA, although the base PML may carry GPU memory */
+        send->endpoint = NULL;
+        memset(&send->rts.address, 0, sizeof(send->rts.address));
+    }
+    return false;
 }
 
 static bool reaches(const mca_pml_umrddt_peer_t *peer)
@@ -103,7 +117,8 @@ static void offer(mca_pml_umrddt_send_t *send)
         return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
-    if (!offer_hca(send, schemes) && !mca_pml_umrddt_base_given_chunks(send->comm, send->peer)) {
+    if (!offer_hca(send, schemes)
+        && (NULL != send->endpoint || !mca_pml_umrddt_base_given_chunks(send->comm, send->peer))) {
         schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     rts->schemes |= schemes;
@@ -335,7 +350,8 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
     mca_btl_umr_endpoint_t *endpoint;
 
     if (0 == recv->rts.address.qpn || NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
-        || (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_hca)
+        || !(MCA_PML_UMRDDT_BIT_PACK_GDR == scheme ? mca_pml_umrddt.params.gpu_hca
+                                                   : mca_pml_umrddt.params.pack_hca)
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &endpoint)) {
         return NULL;
     }

@@ -163,7 +163,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const opal_umrddt_s
     message->write_pieces = rts->write_pieces;
     message->pack_by_hca =
         mca_pml_umrddt.params.pack_hca && NULL != mca_pml_umrddt.hca && 0 != rts->address.qpn;
-    message->gdr_by_base = NULL == mca_pml_umrddt.hca || 0 == rts->address.qpn;
+    message->gdr_by_base = !mca_pml_umrddt_gdr_by_hca(recv->peer) || 0 == rts->address.qpn;
     opal_umrddt_selected_describe(pair, mca_pml_umrddt.params.reuse,
                                   mca_pml_umrddt.params.mkey_cache, message);
 }
@@ -182,7 +182,7 @@ static unsigned possible_schemes(const mca_pml_umrddt_recv_t *recv)
             && !mca_pml_umrddt_hca_takes(recv->peer, &recv->where))) {
         both &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
     }
-    if ((NULL == mca_pml_umrddt.hca || 0 == recv->rts.address.qpn)
+    if ((!mca_pml_umrddt_gdr_by_hca(recv->peer) || 0 == recv->rts.address.qpn)
         && !mca_pml_umrddt_base_given_chunks(recv->comm, recv->peer)) {
         both &= ~(unsigned) MCA_PML_UMRDDT_BITS_GPU_WIRE;
     }
@@ -374,8 +374,10 @@ uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
     if (NULL == mca_pml_umrddt.hca || !peer->has_hca) {
-        schemes &= ~(mca_pml_umrddt_base_given_chunks(comm, peer) ? MCA_PML_UMRDDT_BITS_HCA
-                                                                  : MCA_PML_UMRDDT_BITS_NEED_HCA);
+        schemes &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
+    }
+    if (!mca_pml_umrddt_gdr_by_hca(peer) && !mca_pml_umrddt_base_given_chunks(comm, peer)) {
+        schemes &= ~(unsigned) MCA_PML_UMRDDT_BITS_GPU_WIRE;
     }
     return (uint16_t) schemes;
 }
@@ -407,7 +409,7 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->to.gpu = other;
     message->pack_by_hca =
         mca_pml_umrddt.params.pack_hca && NULL != mca_pml_umrddt.hca && peer->has_hca;
-    message->gdr_by_base = NULL == mca_pml_umrddt.hca || !peer->has_hca;
+    message->gdr_by_base = !mca_pml_umrddt_gdr_by_hca(peer);
     message->write_pieces =
         NULL == mca_pml_umrddt.caps ? 1 : (uint32_t) mca_pml_umrddt.caps->write_pieces;
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
