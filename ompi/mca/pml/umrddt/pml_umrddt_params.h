@@ -91,9 +91,8 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "Smallest contiguous message in GPU memory, in bytes, that umrddt " \
       "handles where it handles such messages. 0: as min_size") \
     X(BOOL, small_hints, 4, true, 0, 0, \
-      "Let a GPU of the receiver read messages of less than min_size bytes, " \
-      "too, after some of them were staged. 0: stage all of them. Their " \
-      "sends then complete without a receive") \
+      "A GPU of the receiver reads messages of less than min_size bytes, " \
+      "too, after some were staged. 0: all are staged, without a wait") \
     X(SIZE, stripe, 4, 0, 0, SIZE_MAX, \
       "Smallest message, in bytes, that uses all pairs of HCAs of the two " \
       "processes at once (btl_umr_max_hcas). 0: each message uses one " \
