@@ -67,8 +67,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "does not wait for the receiver",\
       (unsigned) MCA_PML_UMRDDT_ENVELOPE, (unsigned) MCA_PML_UMRDDT_ENVELOPE) \
     X(MEMORY, memory, 2, MCA_PML_UMRDDT_MEMORY_GPU, 0, 0, \
-      "Memory whose messages umrddt handles: gpu, host (system memory), " \
-      "or all") \
+      "Memory whose messages umrddt handles: gpu, host (system memory), or all") \
     X(SCHEME, scheme, 3, MCA_PML_UMRDDT_SCHEME_AUTO, 0, 0, \
       "Protocol of messages: umr (mkeys on both sides), sgl or direct " \
       "(writes with scatter/gather lists, without mkeys), ipc (a GPU of the " \
@@ -76,8 +75,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "pack-staged, pack-host (packed in chunks: in GPU memory that the " \
       "HCAs access; through system memory; in system memory), base or host " \
       "(everything by the base PML), or auto (ipc if possible, otherwise " \
-      "an HCA, otherwise packed). The info key of the same name sets it " \
-      "for one communicator") \
+      "an HCA, otherwise packed). The info key of the same name sets it for one communicator") \
     X(GPU_BASE, base_gpu, 3, MCA_PML_UMRDDT_GPU_BASE_AUTO, 0, 0, \
       "Buffers in GPU memory that the base PML gets unchanged: yes (all " \
       "that umrddt does not handle), no (none), or auto (none unless this " \
@@ -91,12 +89,11 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "Smallest contiguous message in GPU memory, in bytes, that umrddt " \
       "handles where it handles such messages. 0: as min_size") \
     X(BOOL, small_hints, 4, true, 0, 0, \
-      "A GPU of the receiver reads messages of less than min_size bytes, " \
-      "too, after some were staged. 0: all are staged, without a wait") \
+      "A GPU of the receiver reads messages of less than min_size bytes, too, " \
+      "after some were staged. 0: all are staged, without a wait") \
     X(SIZE, stripe, 4, 0, 0, SIZE_MAX, \
-      "Smallest message, in bytes, that uses all pairs of HCAs of the two " \
-      "processes at once (btl_umr_max_hcas). 0: each message uses one " \
-      "pair, the one nearest to the sender's buffer") \
+      "Smallest message, in bytes, that uses all pairs of HCAs of the two processes at " \
+      "once (btl_umr_max_hcas). 0: each uses the pair nearest to the sender's buffer") \
     X(SIZE, chunk_floor, 6, 4096, 0, SIZE_MAX, \
       "Smallest chunk, in bytes, that a receiver proposes in order to make both sides' " \
       "windows agree; below it, windows are split instead") \
@@ -131,11 +128,9 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "possible), kernel (always a kernel), or auto (the fastest)") \
     X(GPU_KERNEL, gpu_kernel, 6, OPAL_UMRDDT_GPU_AUTO, 0, 0, \
       "The kernel that copies: auto (by the layout), or targeted, " \
-      "transform, sequential, parallel, teams, tempi, yaksa, or tree, " \
-      "where possible") \
+      "transform, sequential, parallel, teams, tempi, yaksa, or tree, where possible") \
     X(SIZE, gpu_list_cache, 6, (size_t) 64 << 20, 0, SIZE_MAX, \
-      "Bound on the GPU memory, in bytes, for layout lists that kernels " \
-      "read") \
+      "Bound on the GPU memory, in bytes, for layout lists that kernels read") \
     X(SIZE, gpu_pinned, 6, (size_t) 64 << 20, 0, SIZE_MAX, \
       "Bound on the pinned memory of this process, in bytes") \
     X(SIZE, gpu_chunk, 6, (size_t) 512 << 10, 4096, SIZE_MAX, \
