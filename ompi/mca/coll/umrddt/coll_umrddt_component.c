@@ -69,14 +69,18 @@ static void add(const char *name, mca_base_var_type_t type, int level, const cha
     mca_coll_umrddt_params.name = initial;                 \
     add(#name, VAR_##type, level, help, &mca_coll_umrddt_params.name);
 
-/** @return the nearest allowed value, after a message to the user if it is another one */
+static bool registered; /* before */
+
+/** @return the nearest allowed value, after one message to the user if it is another one */
 static uint64_t nearest(const char *name, uint64_t value, uint64_t least, uint64_t most)
 {
     if (least <= value && value <= most) {
         return value;
     }
-    opal_show_help("help-mca-coll-umrddt.txt", "parameter-range", true, name, (unsigned long) value,
-                   (unsigned long) least, (unsigned long) most);
+    if (!registered) {
+        umrddt_show_help("help-mca-coll-umrddt.txt", "parameter-range", true, name,
+                         (unsigned long) value, (unsigned long) least, (unsigned long) most);
+    }
     return value < least ? least : most;
 }
 
@@ -121,6 +125,7 @@ static int component_register(void)
     }
     MCA_COLL_UMRDDT_PARAMS(ADD)
     MCA_COLL_UMRDDT_PARAMS(LIMIT)
+    registered = true;
     umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
