@@ -549,9 +549,9 @@ int mca_coll_umrddt_stage_look(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_l
 }
 
 /** Pass a call through, with the stage of the query, if there is one. */
-static inline int pass(const mca_coll_umrddt_look_t seen[2], mca_coll_umrddt_stage_t **stage)
+static inline int pass(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_stage_t **stage)
 {
-    if (MCA_COLL_UMRDDT_CPU == seen[0] && MCA_COLL_UMRDDT_CPU == seen[1]) {
+    if (!sides->gpu) {
         MCA_COLL_UMRDDT_COUNT(passed);
     } else {
         MCA_COLL_UMRDDT_COUNT(passed_gpu);
@@ -571,7 +571,7 @@ int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
     int rc;
 
     if (!mca_coll_umrddt_needs_stage(sides, seen)) {
-        return pass(seen, stage);
+        return pass(sides, stage);
     }
     if (NULL == *stage) {
         *stage = stage_get();
@@ -601,7 +601,7 @@ int mca_coll_umrddt_stage_new(mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_st
         }
     }
     return OPAL_LIKELY(!mca_coll_umrddt_needs_stage(sides, seen))
-               ? pass(seen, result)
+               ? pass(sides, result)
                : mca_coll_umrddt_stage_fill(sides, seen, result);
 }
 

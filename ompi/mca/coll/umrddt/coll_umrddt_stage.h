@@ -49,8 +49,7 @@ static inline bool mca_coll_umrddt_needs_stage(const mca_coll_umrddt_sides_t *si
                                                const mca_coll_umrddt_look_t seen[2])
 {
     return MCA_COLL_UMRDDT_GPU == seen[0] || MCA_COLL_UMRDDT_GPU == seen[1]
-           || (sides->handled
-               && (MCA_COLL_UMRDDT_CPU != seen[0] || MCA_COLL_UMRDDT_CPU != seen[1]));
+           || (sides->handled && sides->gpu);
 }
 
 /** Arguments for the saved function in place of the user's addresses. */
