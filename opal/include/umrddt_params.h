@@ -34,7 +34,6 @@
 
 #include "umrddt_help.h"
 #include "umrddt_synonyms.h"
-#include "umrddt_help.h"
 
 extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
 

@@ -26,8 +26,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "opal/prefetch.h"
-
 BEGIN_C_DECLS
 
 /** Entries of a table: sets of some entries each. Powers of two. */

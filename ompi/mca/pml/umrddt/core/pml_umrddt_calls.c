@@ -264,7 +264,7 @@ static int shadow_make(shadow_t *shadow, const ends_t *ends, size_t size)
     return rc;
 }
 
-/** Copy the user's data of a buffer to or (@p back) from the memory that stands in for it. */
+/** Copy the user's data of a buffer to or (@p back) from the system memory in place of it. */
 static int shadow_buffer(const shadow_t *shadow, const ends_t *ends, size_t size, bool back)
 {
     unsigned char *stream = shadow->stream.bytes;
