@@ -462,7 +462,7 @@ static int run(bench_options_t *options, int rank)
 int main(int argc, char **argv)
 {
     char error[ERROR_ROOM] = "";
-    const char *job_rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *job_rank = getenv("PMIX_RANK");
     bench_options_t options;
     int rank, status = 0;
     bool is_first;
