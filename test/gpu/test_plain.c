@@ -13,8 +13,10 @@
 
 #include "opal_config.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +235,46 @@ static void heap(void)
     free(buffer);
 }
 
+/* Calls that read the break. */
+static int brk_calls;
+
+long syscall(long number, ...)
+{
+    long (*next)(long, ...) = (long (*)(long, ...)) dlsym(RTLD_NEXT, "syscall");
+    long of[6];
+    va_list list;
+
+    va_start(list, number);
+    for (int i = 0; i < 6; ++i) {
+        of[i] = va_arg(list, long);
+    }
+    va_end(list);
+    brk_calls += SYS_brk == number;
+    return next(number, of[0], of[1], of[2], of[3], of[4], of[5]);
+}
+
+/* Memory far beyond the heap, as that of GPUs: the break is read once and not for each message. The
+ * heap is still known. */
+static void beyond(void)
+{
+    const uintptr_t memory = map(2);
+    char *buffer;
+    int before;
+
+    CHECK(!opal_umrddt_gpu_surely_system_new(at(memory + PAGE), 1, &MPI_BYTE->super));
+    before = brk_calls;
+    for (int i = 0; i < 10; ++i) {
+        CHECK(!opal_umrddt_gpu_surely_system_new(at(memory + PAGE), 1, &MPI_BYTE->super));
+    }
+    CHECK(before == brk_calls);
+    buffer = malloc(100 * PAGE);
+    CHECK(NULL != buffer);
+    CHECK(opal_umrddt_gpu_surely_system_new(buffer, 1, &MPI_BYTE->super));
+    CHECK(before < brk_calls);
+    free(buffer);
+    munmap(at(memory), 2 * PAGE);
+}
+
 int main(int argc, char **argv)
 {
     uintptr_t memory = map(1);
@@ -252,6 +294,7 @@ int main(int argc, char **argv)
     threads();
     runs();
     heap();
+    beyond();
     learn(memory);
     CHECK(is_plain(memory));
     opal_umrddt_gpu_plain_close();

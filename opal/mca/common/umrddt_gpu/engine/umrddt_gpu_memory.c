@@ -76,6 +76,14 @@ bool opal_umrddt_gpu_is_system(uint64_t address)
 /** Begin of the heap below the break; UINTPTR_MAX: unknown, treated as empty. */
 static uintptr_t heap = UINTPTR_MAX;
 
+/**
+ * Buffers from here on are not on the heap. It is the lowest buffer that was found beyond the break by
+ * more than FAR, such as one in GPU memory. The break cannot pass memory that is mapped. If the
+ * memory is unmapped and the break passes it, the driver is asked about the part beyond.
+ */
+static uintptr_t beyond_heap = UINTPTR_MAX;
+#define FAR ((uintptr_t) 1 << 30)
+
 void opal_umrddt_gpu_memory_open(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -130,12 +138,15 @@ static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
     const uint64_t before = opal_umrddt_gpu_plain_before();
     uintptr_t frame = (uintptr_t) __builtin_frame_address(0);
 
-    if (heap <= first) {
+    if (heap <= first && first < __atomic_load_n(&beyond_heap, __ATOMIC_RELAXED)) {
         const uintptr_t end = program_break();
 
         if (last < end) {
             opal_umrddt_gpu_plain_run_learn(heap, end - 1, before);
             return true;
+        }
+        if (first > end && first - end > FAR) {
+            __atomic_store_n(&beyond_heap, first, __ATOMIC_RELAXED);
         }
     }
     if (OPAL_UNLIKELY(!stack.known)) {
