@@ -14,6 +14,9 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define COPIES  26
 #define ROUNDS  8
@@ -372,6 +375,57 @@ void test_batch_maximum(void)
         CHECK(OPAL_SUCCESS == end(&all[i]));
     }
     drop(all, 2);
+}
+
+/* The clock of the thread that sets it, ns; 0: the system's. */
+static __thread uint64_t clock_now;
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    if (0 == clock_now) {
+        return (int) syscall(SYS_clock_gettime, clock, time);
+    }
+    time->tv_sec = (time_t) (clock_now / 1000000000);
+    time->tv_nsec = (long) (clock_now % 1000000000);
+    return 0;
+}
+
+/* Flush so many nanoseconds after the last flush. @return pending copies after it */
+static unsigned flush_after(uint64_t time)
+{
+    clock_now = 0 == clock_now ? 1000000000 : clock_now + time;
+    opal_umrddt_gpu_flush();
+    return opal_umrddt_gpu_pending_copies;
+}
+
+/* While further copies are expected, a pending one waits for the next one, but not for long. If
+ * none came, the next copy is launched at once. */
+void test_batches_expected(void)
+{
+    pending_t all[4];
+    int i;
+
+    params(0);
+    for (i = 0; i < 4; ++i) {
+        make_of(&all[i], test_blocks(20, 64, 128, false), test_blocks(40, 32, 48, false));
+    }
+    opal_umrddt_gpu_expect(1);
+    CHECK(opal_umrddt_gpu_expects());
+    begin(&all[0]);
+    CHECK(1 == flush_after(0) && 1 == flush_after(200));
+    begin(&all[1]);
+    CHECK(2 == flush_after(200) && 2 == flush_after(500) && 0 == flush_after(2000));
+    begin(&all[2]);
+    CHECK(1 == flush_after(200) && 0 == flush_after(2000));
+    begin(&all[3]);
+    CHECK(0 == flush_after(200)); /* the one before was held in vain */
+    opal_umrddt_gpu_expect(-1);
+    CHECK(!opal_umrddt_gpu_expects());
+    clock_now = 0;
+    for (i = 0; i < 4; ++i) {
+        CHECK(OPAL_SUCCESS == end(&all[i]));
+    }
+    drop(all, 4);
 }
 
 /* After a flush that came late, a copy is launched at once, while another one is in progress. */

@@ -71,6 +71,7 @@ void test_batch_one_failed(void);
 void test_batch_first_failed(void);
 void test_batches_new(void);
 void test_batch_maximum(void);
+void test_batches_expected(void);
 void test_batches_held(void);
 void test_pending_closed(void);
 

@@ -290,6 +290,49 @@ static void cache(void)
     }
 }
 
+/* An allocation that is held is not queried again, until the last holder releases it. Then another
+ * one at its address is another allocation. */
+static void held(void)
+{
+    opal_umrddt_gpu_memory_t first, second, system = {.kind = OPAL_UMRDDT_GPU_HOST, .buffer_id = 1};
+    opal_umrddt_gpu_driver_stats_t before;
+    uint64_t holds[2];
+    CUdeviceptr ptr, again;
+    int i;
+
+    (void) begin();
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&ptr, 1 << 22));
+    first = classify(ptr);
+    CHECK(0 == opal_umrddt_gpu_memory_hold(&system));
+    holds[0] = opal_umrddt_gpu_memory_hold(&first);
+    holds[1] = opal_umrddt_gpu_memory_hold(&first);
+    CHECK(0 != holds[0] && 0 != holds[1]);
+    before = stats();
+    for (i = 0; i < 100; ++i) {
+        second = classify(ptr + 1000 * (unsigned) i);
+        CHECK(0 == memcmp(&first, &second, sizeof(first)));
+    }
+    CHECK(before.queries == stats().queries);
+    /* one that would need the same slot is not held, and this one still is */
+    second = first;
+    second.buffer_id += 64;
+    CHECK(0 == opal_umrddt_gpu_memory_hold(&second));
+    opal_umrddt_gpu_memory_release(holds[0]);
+    (void) classify(ptr);
+    CHECK(before.queries == stats().queries);
+    opal_umrddt_gpu_memory_release(holds[1]);
+    (void) classify(ptr);
+    CHECK(before.queries + 1 == stats().queries);
+    CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(ptr));
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&again, 1 << 22));
+    CHECK(again == ptr && first.buffer_id != classify(ptr).buffer_id);
+    /* now the slot is free */
+    holds[0] = opal_umrddt_gpu_memory_hold(&second);
+    CHECK(second.buffer_id == holds[0]);
+    opal_umrddt_gpu_memory_release(holds[0]);
+    CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(again));
+}
+
 /* UCX without its module for CUDA takes no GPU memory; with it, UCX_TLS decides. */
 static void ucx(void)
 {
@@ -366,6 +409,7 @@ static const struct {
     {"devices", devices, "devices=2", false},
     {"found", found, "devices=2", false},
     {"cache", cache, "", true},
+    {"held", held, "", true},
     {"an old driver", old, "fail=cuPointerGetAttributes:1:1", false},
     {"UCX", ucx, NULL, false},
     {"a broken device", broken, "fail=cuPointerGetAttributes:*:700", false},

@@ -289,6 +289,7 @@ static const struct {
      true},
     {"batches of new types", test_batches_new, "", true},
     {"batch of the largest maximum", test_batch_maximum, "", true},
+    {"batches that expect more", test_batches_expected, "delay=20000", true},
     {"batches held too long", test_batches_held, "delay=20000", true},
     {"pending copies of no engine", test_pending_closed, "", true},
     {"contexts", test_contexts, "", true},

@@ -65,7 +65,11 @@ void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *)
 
 void mca_pml_umrddt_active(int change)
 {
-    (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
+    if (opal_using_threads()) {
+        (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
+    } else {
+        mca_pml_umrddt.active += change;
+    }
 }
 
 void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),

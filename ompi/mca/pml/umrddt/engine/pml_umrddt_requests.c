@@ -62,6 +62,7 @@ mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
         recv->comm = comm;
         recv->host = NULL;
         recv->posted = false;
+        recv->hold = 0;
         recv->bounced = recv->kept = false;
     }
     return recv;
@@ -147,6 +148,7 @@ void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_
 static void complete(mca_pml_umrddt_recv_t *recv)
 {
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    mca_pml_umrddt_recv_unhold(recv);
     if (NULL != recv->host && recv->host != recv->req) {
         /* the callback kept the base PML's request pending */
         (void) ompi_request_complete(recv->host, false);

@@ -67,6 +67,15 @@ static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
     }
 }
 
+/** The buffer belongs to the application again. */
+static inline void mca_pml_umrddt_recv_unhold(mca_pml_umrddt_recv_t *recv)
+{
+    if (0 != recv->hold) {
+        opal_umrddt_gpu_memory_release(recv->hold);
+        recv->hold = 0;
+    }
+}
+
 /** Memory kind of the receive buffer, for a CTS: MCA_PML_UMRDDT_IN_GPU or 0. */
 static inline uint32_t mca_pml_umrddt_recv_memory(const mca_pml_umrddt_recv_t *recv)
 {

@@ -184,11 +184,21 @@ static inline bool has_envelope_size(const ompi_status_public_t *status)
            && !mca_pml_umrddt_is_internal(status->MPI_TAG);
 }
 
+/** Add @p change to the number of posted receives in GPU memory, for which copies may start soon.
+ */
+static inline void expect(const mca_pml_umrddt_recv_t *recv, int change)
+{
+    if (0 != recv->hold) {
+        opal_umrddt_gpu_expect(change);
+    }
+}
+
 int mca_pml_umrddt_base_received(ompi_request_t *request)
 {
     mca_pml_umrddt_recv_t *recv = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
 
     __atomic_store_n(&recv->posted, false, __ATOMIC_RELAXED);
+    expect(recv, -1);
     if (has_envelope_size(&request->req_status) && has_envelope(recv)) {
         recv->status = request->req_status;
         mca_pml_umrddt_recv_matched(recv);
@@ -206,6 +216,7 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
                                                       mca_pml_umrddt_recv_bounce(recv),
                                                       status->MPI_ERROR, status->_ucount);
     }
+    mca_pml_umrddt_recv_unhold(recv);
     MCA_PML_UMRDDT_PASS_ON(request);
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
     if (request != recv->req) {
@@ -249,15 +260,21 @@ static int base_init(mca_pml_umrddt_recv_t *recv)
 static int host_start(mca_pml_umrddt_recv_t *recv)
 {
     ompi_request_t *request = recv->host;
+    int rc;
 
     if (recv->bounced) {
         mca_pml_umrddt_bounce_in(mca_pml_umrddt_recv_bounce(recv));
     }
     request->req_complete_cb = mca_pml_umrddt_base_received;
     __atomic_store_n(&recv->posted, true, __ATOMIC_RELAXED);
+    expect(recv, 1);
     /* the callback may run in another thread, which must see the current record */
     __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
-    return mca_pml_umrddt.host.pml_start(1, &request);
+    rc = mca_pml_umrddt.host.pml_start(1, &request);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        expect(recv, -1);
+    }
+    return rc;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -378,6 +395,9 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
         }
     }
 
+    if (recv->looked) {
+        recv->hold = opal_umrddt_gpu_memory_hold(&recv->where.memory);
+    }
     if (OPAL_LIKELY(umrddt_gate_enter(&comm->gate))) {
         rc = host_start(recv);
         umrddt_gate_leave(&comm->gate);
@@ -386,6 +406,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     }
     if (OMPI_SUCCESS != rc) {
         recv->host->req_state = OMPI_REQUEST_INACTIVE; /* pml/ucx leaves it active */
+        mca_pml_umrddt_recv_unhold(recv);
         set_inactive(recv);
     }
     return rc;

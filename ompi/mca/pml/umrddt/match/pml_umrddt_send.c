@@ -495,6 +495,7 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->offer = call->offer;
     send->freed = false;
     send->reported = false;
+    send->hold = 0;
     OBJ_RETAIN(call->comm);
     OMPI_DATATYPE_RETAIN(call->datatype);
     return send;

@@ -394,7 +394,7 @@ static bool copy(void *owner)
 
     if (copy_end(recv, &from)) {
         /* Together with the copies of messages that matched at the same time. */
-        rc = (0 < copies || mca_pml_umrddt_has_events()
+        rc = (0 < copies || mca_pml_umrddt_has_events() || opal_umrddt_gpu_expects()
                       || OPAL_UMRDDT_GPU_BATCH_LATE == mca_pml_umrddt.params.gpu_batch
                   ? opal_umrddt_gpu_copy_later
                   : opal_umrddt_gpu_copy)(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);

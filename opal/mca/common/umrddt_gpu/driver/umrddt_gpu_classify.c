@@ -22,6 +22,13 @@
 
 #define RANGES 8
 
+/* Allocations that are held, by BUFFER_ID: the id, then the number of holders. The bits of an id
+ * without holders have no meaning. */
+#define HOLDS      64
+#define HOLD_SHIFT 16
+#define HOLD_COUNT ((UINT64_C(1) << HOLD_SHIFT) - 1)
+static uint64_t held_ids[HOLDS];
+
 static __thread opal_umrddt_gpu_memory_t ranges[RANGES];
 static __thread unsigned next_range;
 
@@ -103,6 +110,38 @@ static bool holds(const opal_umrddt_gpu_memory_t *range, uintptr_t address)
     return address - range->base < range->size;
 }
 
+uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory)
+{
+    const uint64_t id = memory->buffer_id;
+    uint64_t *slot = &held_ids[id % HOLDS];
+    uint64_t held = __atomic_load_n(slot, __ATOMIC_RELAXED), next;
+
+    if (OPAL_UMRDDT_GPU_DEVICE != memory->kind || 0 == id || id << HOLD_SHIFT >> HOLD_SHIFT != id) {
+        return 0;
+    }
+    do {
+        if (HOLD_COUNT == (held & HOLD_COUNT)
+            || (0 != (held & HOLD_COUNT) && id != held >> HOLD_SHIFT)) {
+            return 0; /* no room */
+        }
+        next = (id << HOLD_SHIFT | (held & HOLD_COUNT)) + 1;
+    } while (!__atomic_compare_exchange_n(slot, &held, next, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    return id;
+}
+
+void opal_umrddt_gpu_memory_release(uint64_t id)
+{
+    (void) __atomic_sub_fetch(&held_ids[id % HOLDS], 1, __ATOMIC_RELEASE);
+}
+
+static bool is_held(uint64_t id)
+{
+    const uint64_t held = __atomic_load_n(&held_ids[id % HOLDS], __ATOMIC_ACQUIRE);
+
+    return 0 != (held & HOLD_COUNT) && id == held >> HOLD_SHIFT;
+}
+
 /* Find a cached range that is still the same allocation. */
 static bool lookup_cached(const opal_umrddt_gpu_driver_t *driver, uintptr_t address,
                           opal_umrddt_gpu_memory_t *memory)
@@ -114,6 +153,10 @@ static bool lookup_cached(const opal_umrddt_gpu_driver_t *driver, uintptr_t addr
     }
     if (RANGES == i) {
         return false;
+    }
+    if (is_held(ranges[i].buffer_id)) {
+        *memory = ranges[i];
+        return true;
     }
     count(&counts.queries);
     if (CUDA_SUCCESS == driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address)

@@ -117,7 +117,7 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
 /**
  * Classify the memory at an address. One driver call: only for the BUFFER_ID if the thread's cache
  * has the allocation, otherwise for all attributes; two if another allocation has replaced a cached
- * one. None without a driver.
+ * one. None without a driver, or if the thread's cache has the allocation and it is held.
  *
  * @param[in]  address  any byte of it
  * @param[out] memory
@@ -126,6 +126,19 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
  * @retval OPAL_ERROR  the driver fails (for example after a device error): unknown
  */
 int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * Hold the allocation of a message in progress: until it is released, classifications of addresses
+ * in it query nothing. MPI forbids the application to free it before the message is complete.
+ *
+ * @param[in] memory  result of opal_umrddt_gpu_classify
+ *
+ * @return for opal_umrddt_gpu_memory_release; 0: not held, as no device memory, or too many are
+ */
+uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory);
+
+/** Release an allocation, before the application learns that the message is complete. */
+void opal_umrddt_gpu_memory_release(uint64_t hold);
 
 /**
  * Find the first device on which the application has a context: the device's primary context is

@@ -22,6 +22,7 @@
 #include <time.h>
 
 unsigned opal_umrddt_gpu_pending_copies;
+unsigned opal_umrddt_gpu_expected;
 
 /* Copies of a batch under construction, linked by `next`. */
 typedef struct {
@@ -295,17 +296,17 @@ static uint64_t now(void)
     return (uint64_t) time.tv_sec * UINT64_C(1000000000) + (uint64_t) time.tv_nsec;
 }
 
-/* True if more copies are likely to come while others are in progress; with the lock. */
+/* True if more copies are likely to come soon; with the lock. */
 static bool hold(opal_umrddt_gpu_engine_t *engine)
 {
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
-    const bool more = engine->busy > pending->n && pending->n > pending->before;
+    const bool expected = opal_umrddt_gpu_expects(), grown = pending->n > pending->before;
     uint64_t time;
 
-    if (!more && 0 == pending->before) {
+    if (!expected && !(grown && engine->busy > pending->n) && 0 == pending->before) {
         return false;
     }
-    if (more && 0 < pending->skips) {
+    if (grown && 0 < pending->skips) {
         --pending->skips;
         return false;
     }
@@ -314,11 +315,18 @@ static bool hold(opal_umrddt_gpu_engine_t *engine)
         pending->skips = HELD_SKIPS;
         return false;
     }
-    if (more) {
+    if (grown && (expected || engine->busy > pending->n)) {
         pending->before = pending->n;
         pending->held_at = time;
+        return true;
     }
-    return more;
+    if (expected && HELD_NEXT > time - pending->held_at) {
+        return true;
+    }
+    if (expected && 1 == pending->n) {
+        pending->skips = HELD_SKIPS; /* it was held in vain */
+    }
+    return false;
 }
 
 static void flush(opal_umrddt_gpu_engine_t *engine)

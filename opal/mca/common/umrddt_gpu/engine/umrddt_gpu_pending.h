@@ -30,13 +30,16 @@
  */
 #define HELD_MOST  UINT64_C(50000)
 #define HELD_SKIPS 64
+/* Time (ns) after a pending copy in which an expected one should follow: a few times the interval of
+ * messages that a process sends in a row. */
+#define HELD_NEXT UINT64_C(1000)
 
 /* The pending copies of an engine, in order; with its lock. */
 typedef struct opal_umrddt_gpu_pending_t {
     opal_umrddt_gpu_copy_t *first;
     opal_umrddt_gpu_copy_t *last; /* if there is a first one */
     unsigned n;
-    unsigned before;  /* n at the last flush that left them pending ... */
+    unsigned before;  /* n at the last flush that found more of them and left them pending ... */
     uint64_t held_at; /* ... and its time, ns */
     unsigned skips;   /* following flushes that leave none pending */
 } opal_umrddt_gpu_pending_t;

@@ -33,12 +33,11 @@ BEGIN_C_DECLS
 /** Bytes of the random number that identifies a process. */
 #define OPAL_UMRDDT_DONE_FLAG_COOKIE 16
 
-/** Request ids with a completion flag. Each flag has its own cache line. */
+/** Request ids with a completion flag. Messages that are in progress together share cache lines. */
 #define OPAL_UMRDDT_DONE_FLAGS 1024
 
 typedef struct opal_umrddt_done_flag_t {
     uint64_t word; /**< sequence number * 4 + state, of the last message that was flagged */
-    uint64_t unused[7];
 } opal_umrddt_done_flag_t;
 
 /** Layout of the shared memory. */
