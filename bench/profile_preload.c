@@ -9,17 +9,17 @@
 /**
  * @file
  *
- * A sampling profiler to preload: a timer interrupts the main thread and records the addresses on its
- * stack. It needs no rights and no kernel support, unlike perf. The script "profile" starts programs
- * with it and prints the result.
+ * A sampling profiler to preload: a timer interrupts the main thread and records the addresses on
+ * its stack. It needs no rights and no kernel support, unlike perf. The script "profile" starts
+ * programs with it and prints the result.
  *
- * UMRDDT_PROFILE is the name of the output file; ".PID" is appended. UMRDDT_PROFILE_HZ is the number
- * of samples in a second (default 2000). The file has the memory map of the process, an empty line,
- * and a line of hexadecimal addresses for each sample, innermost first.
+ * UMRDDT_PROFILE is the name of the output file; ".PID" is appended. UMRDDT_PROFILE_HZ is the
+ * number of samples in a second (default 2000). The file has the memory map of the process, an
+ * empty line, and a line of hexadecimal addresses for each sample, innermost first.
  */
 
 #ifndef _GNU_SOURCE
-#    define _GNU_SOURCE
+#define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -34,7 +34,8 @@
 
 #define DEPTH 48
 
-/* Addresses of all samples; each sample ends with a 0. When it is full, no more samples are kept. */
+/* Addresses of all samples; each sample ends with a 0. When it is full, no more samples are kept.
+ */
 #define ROOM ((size_t) 1 << 23)
 
 static void **addresses;

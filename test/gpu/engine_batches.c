@@ -11,6 +11,7 @@
  */
 
 #include "engine_parts.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -374,6 +374,7 @@ int main(int argc, char **argv)
 {
     size_t i;
 
+    (void) opal_set_using_threads(true); /* some parts have threads */
     if (2 < argc) {
         seed = strtoull(argv[2], NULL, 0);
     }

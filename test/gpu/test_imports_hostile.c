@@ -16,6 +16,7 @@
 
 #include "opal/constants.h"
 #include "umrddt_cuda_all.h"
+#include "umrddt_compat.h"
 
 #define SIZE 10000
 
@@ -360,6 +361,8 @@ int main(int argc, char **argv)
         {"threads", threads, ""},
         {"threads that export", export_threads, ""},
     };
+
+    (void) opal_set_using_threads(true);
 
     if (3 == argc && 0 == strcmp(argv[1], "owner")) {
         return owner_main(atoi(argv[2]));

@@ -16,7 +16,7 @@
 
 #include "ompi_config.h"
 
-#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
 #include "opal/runtime/opal_progress.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"

@@ -15,6 +15,8 @@
 
 #include "ompi_config.h"
 
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
+
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"

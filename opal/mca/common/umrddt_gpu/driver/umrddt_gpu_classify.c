@@ -125,8 +125,8 @@ uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory)
             return 0; /* no room */
         }
         next = (id << HOLD_SHIFT | (held & HOLD_COUNT)) + 1;
-    } while (!__atomic_compare_exchange_n(slot, &held, next, false, __ATOMIC_ACQ_REL,
-                                          __ATOMIC_RELAXED));
+    } while (
+        !__atomic_compare_exchange_n(slot, &held, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
     return id;
 }
 

@@ -99,20 +99,20 @@ int opal_umrddt_gpu_copy_take(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_
     opal_umrddt_gpu_slab_t *slab;
     int rc;
 
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     while (OPAL_UNLIKELY(NULL == (*copy = opal_umrddt_gpu_copy_pop(engine)))) {
-        pthread_mutex_unlock(&engine->lock);
+        OPAL_THREAD_UNLOCK(&engine->lock);
         rc = make_slab(engine, &slab);
         if (OPAL_SUCCESS != rc) {
             return rc;
         }
-        pthread_mutex_lock(&engine->lock);
+        OPAL_THREAD_LOCK(&engine->lock);
         slab->next = engine->slabs;
         engine->slabs = slab;
         slab->copy[SLAB - 1].next = engine->idle;
         engine->idle = &slab->copy[0];
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     return OPAL_SUCCESS;
 }
 
@@ -120,11 +120,11 @@ void opal_umrddt_gpu_copy_drop(opal_umrddt_gpu_copy_t *copy)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
 
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     copy->next = engine->idle;
     engine->idle = copy;
     --engine->busy;
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
 }
 
 void opal_umrddt_gpu_copies_free(opal_umrddt_gpu_engine_t *engine, bool alive)
@@ -165,7 +165,7 @@ static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
     void *pinned[2] = {NULL, NULL};
     int i;
 
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     for (i = 0; i < 2; ++i) {
         if (NULL != copy->shape[i]
             && OPAL_UNLIKELY(opal_umrddt_gpu_shape_unuse(
@@ -178,7 +178,7 @@ static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
     copy->next = engine->idle;
     engine->idle = copy;
     --engine->busy;
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     for (i = 0; i < 2; ++i) {
         if (NULL != pinned[i]) {
             opal_umrddt_gpu_staging_put(pinned[i]);

@@ -14,6 +14,7 @@
 
 #include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
+#include "umrddt_gpu_flush.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -246,7 +247,7 @@ static int make(const opal_umrddt_gpu_driver_t *driver, CUcontext ctx,
     }
     engine->driver = driver;
     engine->ctx = ctx;
-    pthread_mutex_init(&engine->lock, NULL);
+    OBJ_CONSTRUCT(&engine->lock, opal_mutex_t);
     pthread_mutex_init(&engine->reserve_lock, NULL);
     rc = driver->cuCtxPushCurrent_v2(ctx);
     if (CUDA_SUCCESS == rc) {
@@ -257,7 +258,7 @@ static int make(const opal_umrddt_gpu_driver_t *driver, CUcontext ctx,
         opal_umrddt_gpu_engine_leave(engine);
     }
     if (CUDA_SUCCESS != rc) {
-        pthread_mutex_destroy(&engine->lock);
+        OBJ_DESTRUCT(&engine->lock);
         pthread_mutex_destroy(&engine->reserve_lock);
         free(engine);
         return opal_umrddt_gpu_engine_error(rc);
@@ -404,7 +405,7 @@ void opal_umrddt_gpu_engines_close(void)
         if (engine->primary) {
             (void) engine->driver->cuDevicePrimaryCtxRelease_v2(engine->device);
         }
-        pthread_mutex_destroy(&engine->lock);
+        OBJ_DESTRUCT(&engine->lock);
         pthread_mutex_destroy(&engine->reserve_lock);
         free(engine);
     }

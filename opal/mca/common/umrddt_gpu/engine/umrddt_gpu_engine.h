@@ -42,8 +42,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "umrddt_compat.h"
-
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 
@@ -234,45 +232,6 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
                                const opal_umrddt_gpu_copy_end_t *from,
                                const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                                opal_umrddt_gpu_copy_t **copy);
-
-/** As opal_umrddt_gpu_flush, with pending copies. */
-void opal_umrddt_gpu_flush_pending(void);
-
-/** Pending copies of all engines. */
-extern unsigned opal_umrddt_gpu_pending_copies;
-
-/** Messages that may start a copy as soon as they match; only for opal_umrddt_gpu_flush. */
-extern unsigned opal_umrddt_gpu_expected;
-
-/** Change the number of expected copies. */
-static inline void opal_umrddt_gpu_expect(int change)
-{
-    if (opal_using_threads()) {
-        (void) __atomic_add_fetch(&opal_umrddt_gpu_expected, (unsigned) change, __ATOMIC_RELAXED);
-    } else {
-        opal_umrddt_gpu_expected += (unsigned) change;
-    }
-}
-
-/** Returns true if copies are expected. */
-static inline bool opal_umrddt_gpu_expects(void)
-{
-    return 0 != __atomic_load_n(&opal_umrddt_gpu_expected, __ATOMIC_RELAXED);
-}
-
-/**
- * Launch the pending copies of each engine. Exception: if it has other copies in progress, or more
- * are expected, and the number of pending ones has increased since the last call, they stay pending
- * up to the next call. If more are expected, for a further moment. If that call came late, or no
- * further copy came, the next ones leave no copy pending.
- * To be called at the end of each round of work that may start copies.
- */
-static inline void opal_umrddt_gpu_flush(void)
-{
-    if (OPAL_UNLIKELY(0 != __atomic_load_n(&opal_umrddt_gpu_pending_copies, __ATOMIC_RELAXED))) {
-        opal_umrddt_gpu_flush_pending();
-    }
-}
 
 /**
  * Test a copy for completion: reads a flag in memory, and rarely calls the driver.

@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "umrddt_compat.h"
+
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_batch.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
@@ -34,7 +36,6 @@
 
 #include "umrddt_gpu_engine.h"
 #include "umrddt_gpu_launch.h"
-#include "umrddt_gpu_pending.h"
 #include "umrddt_gpu_route.h"
 #include "umrddt_gpu_shape.h"
 
@@ -58,6 +59,31 @@ enum {
     REDUCE_READY,
     REDUCE_NONE
 };
+
+/*
+ * Maximum bytes of a pending copy. Copies that take longer than a launch (about 5 us) go at once,
+ * beside others.
+ */
+#define PENDING_BYTES ((uint64_t) 512 << 10)
+/*
+ * If the next flush comes later than this time (ns), the application has left MPI: the next flushes
+ * leave no copy pending.
+ */
+#define HELD_MOST  UINT64_C(50000)
+#define HELD_SKIPS 64
+/* Time (ns) after a pending copy in which an expected one should follow: a few times the interval
+ * of messages that a process sends in a row. */
+#define HELD_NEXT UINT64_C(1000)
+
+/* The pending copies of an engine, in order; with its lock. */
+typedef struct opal_umrddt_gpu_pending_t {
+    opal_umrddt_gpu_copy_t *first;
+    opal_umrddt_gpu_copy_t *last; /* if there is a first one */
+    unsigned n;
+    unsigned before;  /* n at the last flush that found more of them and left them pending ... */
+    uint64_t held_at; /* ... and its time, ns */
+    unsigned skips;   /* following flushes that leave none pending */
+} opal_umrddt_gpu_pending_t;
 
 struct opal_umrddt_gpu_engine_t {
     struct opal_umrddt_gpu_engine_t *next;
@@ -84,7 +110,7 @@ struct opal_umrddt_gpu_engine_t {
     CUevent order_event;   /* ... this; both created with the lock, at first use */
     bool orders;           /* both exist */
 
-    pthread_mutex_t lock;
+    opal_mutex_t lock; /* only with threads */
     unsigned next_way;
     opal_umrddt_gpu_shape_t *bucket[BUCKETS];
     opal_umrddt_gpu_shape_t *newest;
@@ -129,5 +155,8 @@ void opal_umrddt_gpu_engines_each(void (*call)(opal_umrddt_gpu_engine_t *engine)
 
 /* Converts a driver result to an OPAL error. */
 int opal_umrddt_gpu_engine_error(CUresult rc);
+
+/* Launch the pending copies of an engine. */
+void opal_umrddt_gpu_flush_now(opal_umrddt_gpu_engine_t *engine);
 
 #endif /* OPAL_UMRDDT_GPU_ENGINE_PRIVATE_H */

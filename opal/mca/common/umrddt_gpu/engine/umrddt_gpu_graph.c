@@ -158,13 +158,13 @@ CUresult opal_umrddt_gpu_graph_go(opal_umrddt_gpu_engine_t *engine, opal_umrddt_
             return rc;
         }
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     if (CUDA_SUCCESS != rc) {
         /* A driver that cannot do this will refuse the next one too. */
         engine->no_graphs = true;
     }
     destroy(engine, graph, true);
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     return rc;
 }
 

@@ -168,12 +168,12 @@ void opal_umrddt_gpu_launch_keep(opal_umrddt_gpu_copy_t *copy,
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     opal_umrddt_gpu_launch_t *launch;
 
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     launch = cached(copy, copy_ends, start, end);
     if (NULL != launch) {
         engine->part[launch - engine->launch] = *part;
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
 }
 
 static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t copy_ends[2],
@@ -187,7 +187,7 @@ static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_en
     if (sizeof(*args) != plan->args_bytes) {
         return;
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     launch = cached(copy, copy_ends, args->start, args->end);
     if (NULL != launch) {
         mine = *launch;
@@ -200,7 +200,7 @@ static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_en
             *launch = mine;
         }
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
 }
 
 int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
@@ -263,11 +263,11 @@ bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
         || !opal_umrddt_gpu_is_reached(engine, &copy_ends[1])) {
         return false;
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     launch = opal_umrddt_gpu_launch_find(engine, copy_ends, start, end);
     if (NULL == launch || NULL == launch->function
         || (NULL == copy && NULL == (copy = opal_umrddt_gpu_copy_pop(engine)))) {
-        pthread_mutex_unlock(&engine->lock);
+        OPAL_THREAD_UNLOCK(&engine->lock);
         return false;
     }
     for (i = 0; i < 2; ++i) {
@@ -278,7 +278,7 @@ bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
     }
     mine = *launch;
     graph = opal_umrddt_gpu_graph_take(engine, launch);
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     if (NULL == graph
         || CUDA_SUCCESS != (*rc = opal_umrddt_gpu_graph_go(engine, graph, copy->stream))) {
         *rc = engine->driver->cuLaunchKernel(mine.function, mine.grid[0], mine.grid[1],

@@ -77,8 +77,8 @@ bool opal_umrddt_gpu_is_system(uint64_t address)
 static uintptr_t heap = UINTPTR_MAX;
 
 /**
- * Buffers from here on are not on the heap. It is the lowest buffer that was found beyond the break by
- * more than FAR, such as one in GPU memory. The break cannot pass memory that is mapped. If the
+ * Buffers from here on are not on the heap. It is the lowest buffer that was found beyond the break
+ * by more than FAR, such as one in GPU memory. The break cannot pass memory that is mapped. If the
  * memory is unmapped and the break passes it, the driver is asked about the part beyond.
  */
 static uintptr_t beyond_heap = UINTPTR_MAX;

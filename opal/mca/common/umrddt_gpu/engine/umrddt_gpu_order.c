@@ -29,7 +29,7 @@ static bool prepare(opal_umrddt_gpu_engine_t *engine)
     if (OPAL_LIKELY(__atomic_load_n(&engine->orders, __ATOMIC_ACQUIRE))) {
         return true;
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     made = engine->orders;
     if (!made) {
         made =
@@ -38,7 +38,7 @@ static bool prepare(opal_umrddt_gpu_engine_t *engine)
             && CUDA_SUCCESS == driver->cuEventCreate(&engine->order_event, CU_EVENT_DISABLE_TIMING);
         __atomic_store_n(&engine->orders, made, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     return made;
 }
 

@@ -16,6 +16,7 @@
  */
 
 #include "umrddt_gpu_copy.h"
+#include "umrddt_gpu_flush.h"
 #include "umrddt_gpu_engine_private.h"
 #include "umrddt_gpu_reach.h"
 
@@ -211,7 +212,7 @@ static void go_all(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t *fir
 
     group.engine = engine;
     begin(&group);
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     for (copy = first; NULL != copy; copy = next) {
         bool added = add_cached(&group, copy, &full);
 
@@ -219,21 +220,21 @@ static void go_all(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t *fir
         /* The lists that a part needs are uploaded there. */
         copy->stream = stream;
         if (OPAL_UNLIKELY(full)) {
-            pthread_mutex_unlock(&engine->lock);
+            OPAL_THREAD_UNLOCK(&engine->lock);
             go(&group);
-            pthread_mutex_lock(&engine->lock);
+            OPAL_THREAD_LOCK(&engine->lock);
             added = add_cached(&group, copy, &full);
         }
         if (OPAL_UNLIKELY(!added)) {
-            pthread_mutex_unlock(&engine->lock);
+            OPAL_THREAD_UNLOCK(&engine->lock);
             added = add_planned(&group, copy);
-            pthread_mutex_lock(&engine->lock);
+            OPAL_THREAD_LOCK(&engine->lock);
         }
         if (added) {
             append(&group, copy);
         }
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     go(&group);
 }
 
@@ -280,9 +281,9 @@ void opal_umrddt_gpu_flush_now(opal_umrddt_gpu_engine_t *engine)
 {
     opal_umrddt_gpu_copy_t *first;
 
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     first = take(engine);
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     if (NULL != first) {
         start(engine, first);
     }
@@ -336,11 +337,11 @@ static void flush(opal_umrddt_gpu_engine_t *engine)
     if (OPAL_UMRDDT_GPU_BATCH_LATE == opal_umrddt_gpu_engine_set.batch) {
         return;
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     if (!hold(engine)) {
         first = take(engine);
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     if (NULL != first) {
         start(engine, first);
     }
@@ -380,15 +381,15 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
         || !may_wait(engine, from, to, end - start_at)) {
         return opal_umrddt_gpu_copy(engine, from, to, start_at, end, result);
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     copy = opal_umrddt_gpu_copy_pop(engine);
     if (OPAL_UNLIKELY(NULL == copy)) {
-        pthread_mutex_unlock(&engine->lock);
+        OPAL_THREAD_UNLOCK(&engine->lock);
         rc = opal_umrddt_gpu_copy_take(engine, &copy);
         if (OPAL_SUCCESS != rc) {
             return rc;
         }
-        pthread_mutex_lock(&engine->lock);
+        OPAL_THREAD_LOCK(&engine->lock);
     }
     copy->copy_end[0] = *from;
     copy->copy_end[1] = *to;
@@ -405,7 +406,7 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
     pending->last = copy;
     full = most <= ++pending->n;
     (void) __atomic_add_fetch(&opal_umrddt_gpu_pending_copies, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     COUNT(copies, 1);
     if (full) {
         opal_umrddt_gpu_flush_now(engine);

@@ -72,12 +72,12 @@ bool opal_umrddt_gpu_reduces(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce
     }
     if (OPAL_UNLIKELY(REDUCE_UNKNOWN == state)
         && OPAL_SUCCESS == opal_umrddt_gpu_engine_swap_in(engine, &pushed)) {
-        pthread_mutex_lock(&engine->lock);
+        OPAL_THREAD_LOCK(&engine->lock);
         if (REDUCE_UNKNOWN == engine->reduces) {
             load(engine);
         }
         state = engine->reduces;
-        pthread_mutex_unlock(&engine->lock);
+        OPAL_THREAD_UNLOCK(&engine->lock);
         opal_umrddt_gpu_engine_swap_out(engine, pushed);
     }
     return REDUCE_READY == state;

@@ -60,12 +60,12 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
     route->start = start;
     route->end = end;
     route->on_device = copy_ends[0].on_device && copy_ends[1].on_device;
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     found = find(engine, route);
     if (OPAL_LIKELY(NULL != found)) {
         *route = *found;
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     if (OPAL_LIKELY(NULL != found)) {
         return;
     }
@@ -79,14 +79,14 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
     if (!keep) {
         return;
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     if (NULL == find(engine, route)) {
         slots = slots_of(engine, route);
         for (i = 0; i < WAYS && 0 != slots[i].end; ++i) {
         }
         slots[WAYS > i ? (unsigned) i : engine->next_way++ % WAYS] = *route;
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
 }
 
 /* ---------------------------------------------------------------------------------------------

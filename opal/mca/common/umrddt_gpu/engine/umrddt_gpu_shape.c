@@ -203,16 +203,16 @@ int opal_umrddt_gpu_shape_get(opal_umrddt_gpu_engine_t *engine,
     opal_umrddt_gpu_shape_t *shape, *made = NULL, *freed = NULL;
     int rc;
 
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     shape = find(engine, layout->id);
     if (NULL == shape) {
         /* It can take long: other threads need not wait, but may create the same one. */
-        pthread_mutex_unlock(&engine->lock);
+        OPAL_THREAD_UNLOCK(&engine->lock);
         rc = make(layout, &made);
         if (OPAL_SUCCESS != rc) {
             return rc;
         }
-        pthread_mutex_lock(&engine->lock);
+        OPAL_THREAD_LOCK(&engine->lock);
         shape = find(engine, layout->id);
         if (NULL == shape) {
             shape = made;
@@ -225,7 +225,7 @@ int opal_umrddt_gpu_shape_get(opal_umrddt_gpu_engine_t *engine,
     }
     opal_umrddt_gpu_shape_use(engine, shape);
     ++shape->uses;
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     if (OPAL_UNLIKELY(NULL != made)) {
         destroy(engine, made, true);
     }
@@ -294,10 +294,10 @@ int opal_umrddt_gpu_shape_list(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu
         *list = 0;
         return OPAL_SUCCESS;
     }
-    pthread_mutex_lock(&engine->lock);
+    OPAL_THREAD_LOCK(&engine->lock);
     if (0 == shape->list && may_travel && 1 == shape->uses
         && shape->map->list_bytes <= sizeof(((umrddt_gpu_args_inline_t *) 0)->data)) {
-        pthread_mutex_unlock(&engine->lock);
+        OPAL_THREAD_UNLOCK(&engine->lock);
         *list = 0;
         return OPAL_SUCCESS;
     }
@@ -312,7 +312,7 @@ int opal_umrddt_gpu_shape_list(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu
     if (CUDA_SUCCESS == rc) {
         *list = shape->list;
     }
-    pthread_mutex_unlock(&engine->lock);
+    OPAL_THREAD_UNLOCK(&engine->lock);
     destroy_all(engine, freed);
     return opal_umrddt_gpu_engine_error(rc);
 }

@@ -13,7 +13,7 @@
  * Two locks. "lock" protects the tables and is held shortly. "driver_lock" is taken first. It is
  * held while the driver opens and closes, which takes long, and by all functions that insert or
  * remove mappings. So no handle is opened twice or while it is closed. A lookup, and a release
- * within the limits, take only the first one.
+ * within the limits, take only the first one, and only if MPI has threads.
  */
 
 #include "umrddt_gpu_ipc_private.h"
@@ -21,6 +21,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "umrddt_compat.h"
 
 #include "opal/constants.h"
 
@@ -46,7 +48,7 @@ struct opal_umrddt_gpu_import_t {
 opal_umrddt_gpu_ipc_stats_t opal_umrddt_gpu_ipc_counts;
 
 static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 static opal_umrddt_gpu_import_t *table[BUCKETS];
 static opal_umrddt_gpu_import_t *newest;
 static opal_umrddt_gpu_import_t *oldest;
@@ -174,11 +176,11 @@ static void trim(void)
 {
     opal_umrddt_gpu_import_t *gone = NULL;
 
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     while (beyond()) {
         take_out(oldest, &gone);
     }
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     free_list(gone);
 }
 
@@ -186,9 +188,9 @@ static void close_each(which_t which, const void *what)
 {
     opal_umrddt_gpu_import_t *gone = NULL;
 
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     take_out_each(which, what, &gone);
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     free_list(gone);
 }
 
@@ -249,10 +251,10 @@ static int make(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     import->base = from->base;
     import->size = from->size;
     import->users = 1;
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     import->chain = *bucket(peer, from->buffer_id);
     *bucket(peer, from->buffer_id) = import;
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     *out = import;
     return OPAL_SUCCESS;
 }
@@ -292,10 +294,10 @@ uint32_t opal_umrddt_gpu_export_check(const opal_umrddt_gpu_export_t *export)
 
 void opal_umrddt_gpu_ipc_params(const opal_umrddt_gpu_ipc_params_t *params)
 {
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     most_unused = params->imports;
     most_bytes = params->import_bytes;
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     opal_umrddt_gpu_exports_bound(params->exports);
 }
 
@@ -305,12 +307,12 @@ int opal_umrddt_gpu_import_find(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     CUcontext ctx = opal_umrddt_gpu_engine_context(engine);
     opal_umrddt_gpu_import_t *found;
 
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     found = lookup(engine, ctx, peer, buffer_id);
     if (NULL != found) {
         use(found);
     }
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     if (NULL == found) {
         return OPAL_ERR_NOT_FOUND;
     }
@@ -331,7 +333,7 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
         return OPAL_ERR_BAD_PARAM;
     }
     pthread_mutex_lock(&driver_lock);
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     found = lookup(engine, ctx, peer, from->buffer_id);
     if (NULL != found && !is_same(found, from)) {
         /* Another process has this number now. */
@@ -341,7 +343,7 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     if (NULL != found) {
         use(found);
     }
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     free_list(gone);
     if (NULL != found) {
         count(&opal_umrddt_gpu_ipc_counts.hits);
@@ -378,14 +380,14 @@ void opal_umrddt_gpu_import_release(opal_umrddt_gpu_import_t *import)
     bool stale;
     bool late;
 
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     last = 0 == --import->users;
     stale = import->stale;
     if (last && !stale) {
         set_unused(import);
     }
     late = beyond();
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     if ((last && stale) || late) {
         pthread_mutex_lock(&driver_lock);
         if (last && stale) {
@@ -470,9 +472,9 @@ const char *opal_umrddt_gpu_ipc_check(void)
 {
     const char *wrong;
 
-    pthread_mutex_lock(&lock);
+    OPAL_THREAD_LOCK(&lock);
     wrong = check_unused();
     wrong = NULL == wrong ? check_table() : wrong;
-    pthread_mutex_unlock(&lock);
+    OPAL_THREAD_UNLOCK(&lock);
     return wrong;
 }

@@ -22,11 +22,12 @@
 
 #include "umrddt_gpu_stage.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "opal/constants.h"
+
+#include "umrddt_compat.h"
 
 #include "umrddt_gpu_staging.h"
 
@@ -47,10 +48,10 @@ void opal_umrddt_gpu_stage_limits(const opal_umrddt_gpu_stage_limits_t *new_limi
 
 /** Free buffers by the binary logarithm of their size; each begins with a pointer to the next. */
 static struct {
-    pthread_mutex_t lock;
+    opal_mutex_t lock;
     void *first[CLASSES];
     size_t bytes;
-} cached = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cached = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /** The smallest class with buffers of this size; CLASSES: none. */
 static inline unsigned class_of(size_t size)
@@ -92,13 +93,13 @@ int opal_umrddt_gpu_stage_plain(size_t size, opal_umrddt_gpu_stage_t *stage)
     class = class_of(size);
     if (CLASSES > class) {
         size = (size_t) 1 << (LOWEST + class);
-        pthread_mutex_lock(&cached.lock);
+        OPAL_THREAD_LOCK(&cached.lock);
         bytes = cached.first[class];
         if (NULL != bytes) {
             memcpy(&cached.first[class], bytes, sizeof(cached.first[class]));
             cached.bytes -= size;
         }
-        pthread_mutex_unlock(&cached.lock);
+        OPAL_THREAD_UNLOCK(&cached.lock);
     }
     if (NULL == bytes) {
         size = (size + PAGE - 1) / PAGE * PAGE;
@@ -119,14 +120,14 @@ static void plain_put(opal_umrddt_gpu_stage_t *stage)
     bool keep = false;
 
     if (CLASSES > class) {
-        pthread_mutex_lock(&cached.lock);
+        OPAL_THREAD_LOCK(&cached.lock);
         keep = stage->room <= limits.cached && cached.bytes <= limits.cached - stage->room;
         if (keep) {
             memcpy(stage->bytes, &cached.first[class], sizeof(cached.first[class]));
             cached.first[class] = stage->bytes;
             cached.bytes += stage->room;
         }
-        pthread_mutex_unlock(&cached.lock);
+        OPAL_THREAD_UNLOCK(&cached.lock);
     }
     if (!keep) {
         plain_unmap(stage->bytes, stage->room);
