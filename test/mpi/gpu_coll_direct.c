@@ -54,6 +54,7 @@ typedef struct rule_t {
     bool small;   /* without a minimum of bytes */
     bool always;  /* blocking calls with any memory */
     bool request; /* nonblocking and persistent calls with any memory */
+    bool rooted;  /* on an intercommunicator, with a root: of these, with any bytes */
 } rule_t;
 
 /* One call, which is verified: first on system memory. It must be direct, or must not be. */
@@ -70,7 +71,9 @@ static void call(const gpu_coll_t *with, const gpu_coll_case_t *what, gpu_coll_f
     unsigned long long wanted = 0;
     gpu_coll_run_t run;
 
-    if (large || rule->small) {
+    if (GPU_COLL_BLOCKING == form && rule->rooted && !rule->small && MPI_PROC_NULL == with->root) {
+        wanted = 0;
+    } else if (large || rule->small || (GPU_COLL_BLOCKING != form && rule->rooted)) {
         /* a persistent call is started once on system memory, then twice */
         wanted = any ? (GPU_COLL_PERSISTENT == form ? 3 : 2)
                      : (GPU_COLL_BLOCKING == form && ALL_GPU == turn ? 1 : 0);
@@ -129,7 +132,8 @@ static void every_turn_intra(MPI_Comm comm, const char *name, int neighbours, co
     every_turn(&with, name, rule, state);
 }
 
-/* Collectives without a root on an intercommunicator of two groups of different sizes. */
+/* Collectives on an intercommunicator of two groups of different sizes. The root, if there is one,
+ * is the last process of the first group. */
 static void groups_direct(uint64_t *state)
 {
     static const struct {
@@ -139,18 +143,24 @@ static void groups_direct(uint64_t *state)
                  {"allgatherv", {.small = true, .request = true}},
                  {"alltoall", {.always = true, .request = true}},
                  {"alltoallv", {.small = true, .always = true, .request = true}},
-                 {"alltoallw", {.small = true, .always = true, .request = true}}};
-    const bool first = mpitest.rank < (mpitest.size + 1) / 2;
+                 {"alltoallw", {.small = true, .always = true, .request = true}},
+                 {"gather", {.always = true, .request = true, .rooted = true}},
+                 {"gatherv", {.small = true, .always = true, .request = true, .rooted = true}},
+                 {"scatter", {.always = true, .request = true, .rooted = true}},
+                 {"scatterv", {.small = true, .always = true, .request = true, .rooted = true}}};
+    const int last = (mpitest.size + 1) / 2 - 1;
+    const bool first = mpitest.rank <= last;
     gpu_coll_t with = {.inter = true};
     MPI_Comm half;
 
     MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, first, mpitest.rank, &half));
     for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); ++i) {
-        MPI_OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? (mpitest.size + 1) / 2 : 0, 3,
-                                    &with.comm));
+        MPI_OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? last + 1 : 0, 3, &with.comm));
         MPI_OK(MPI_Comm_rank(with.comm, &with.rank));
         MPI_OK(MPI_Comm_size(with.comm, &with.size));
         MPI_OK(MPI_Comm_remote_size(with.comm, &with.others));
+        with.gives = last == mpitest.rank;
+        with.root = !first ? last : with.gives ? MPI_ROOT : MPI_PROC_NULL;
         every_turn(&with, moves[i].name, &moves[i].rule, state);
         MPI_OK(MPI_Comm_free(&with.comm));
     }

@@ -278,19 +278,26 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 #define scatter_root(sbuf, scount, sdtype, rbuf, rcount, rdtype, root)           (root)
 #define scatterv_root(sbuf, scounts, displs, sdtype, rbuf, rcount, rdtype, root) (root)
 
-/* Blocking calls without an agreement: those that coll/inter does not have, or has like this. In an
- * intercommunicator, MPI returns early from a collective with a root in some processes of the
- * root's group, so these cannot agree. Gather and scatter are staged there. */
-#define allgather_always(comm)  false
-#define allgatherv_always(comm) false
-#define alltoall_always(comm)   OMPI_COMM_IS_INTER(comm)
-#define alltoallv_always(comm)  OMPI_COMM_IS_INTER(comm)
-#define alltoallw_always(comm)  OMPI_COMM_IS_INTER(comm)
-#define bcast_always(comm)      OMPI_COMM_IS_INTER(comm)
-#define gather_always(comm)     false
-#define gatherv_always(comm)    false
-#define scatter_always(comm)    false
-#define scatterv_always(comm)   false
+/* Blocking calls without an agreement: those that coll/inter does not have, or has like this, or in
+ * which it collects the data of a group in one process first. In an intercommunicator, MPI returns
+ * early from a collective with a root in some processes of the root's group, so these cannot agree.
+ * They have no messages, and the root and the other group know the bytes of a part. */
+#define allgather_always(...)      false
+#define allgatherv_always(...)     false
+#define alltoall_always(comm, ...) OMPI_COMM_IS_INTER(comm)
+#define alltoallv_always           alltoall_always
+#define alltoallw_always           alltoall_always
+#define bcast_always               alltoall_always
+#define gatherv_always             alltoall_always
+#define scatterv_always            alltoall_always
+#define gather_always(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype, root)     \
+    (OMPI_COMM_IS_INTER(comm)                                                     \
+     && (MPI_ROOT == (root) ? mca_coll_umrddt_is_large((size_t) (rcount), rdtype) \
+                            : 0 <= (root) && mca_coll_umrddt_is_large((size_t) (scount), sdtype)))
+#define scatter_always(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype, root)    \
+    (OMPI_COMM_IS_INTER(comm)                                                     \
+     && (MPI_ROOT == (root) ? mca_coll_umrddt_is_large((size_t) (scount), sdtype) \
+                            : 0 <= (root) && mca_coll_umrddt_is_large((size_t) (rcount), rdtype)))
 
 /* Counted calls. MPI_Allgatherv returns early, in all processes, if there is no data and the counts
  * show it. The groups of an intercommunicator may have types of different sizes. */

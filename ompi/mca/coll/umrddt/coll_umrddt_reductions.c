@@ -167,24 +167,24 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
 #define exscan_direct               allreduce_direct
 
 /* Nonblocking and persistent forms are staged. */
-#define allreduce_shape(...)              MCA_COLL_UMRDDT_NO_SHAPE
-#define scan_shape(...)                   MCA_COLL_UMRDDT_NO_SHAPE
-#define exscan_shape(...)                 MCA_COLL_UMRDDT_NO_SHAPE
-#define reduce_shape(...)                 MCA_COLL_UMRDDT_NO_SHAPE
-#define reduce_scatter_shape(...)         MCA_COLL_UMRDDT_NO_SHAPE
-#define reduce_scatter_block_shape(...)   MCA_COLL_UMRDDT_NO_SHAPE
-#define allreduce_root(...)               0
-#define scan_root(...)                    0
-#define exscan_root(...)                  0
-#define reduce_root(...)                  0
-#define reduce_scatter_root(...)          0
-#define reduce_scatter_block_root(...)    0
-#define allreduce_always(comm)            false
-#define scan_always(comm)                 false
-#define exscan_always(comm)               false
-#define reduce_always(comm)               false
-#define reduce_scatter_always(comm)       false
-#define reduce_scatter_block_always(comm) false
+#define allreduce_shape(...)             MCA_COLL_UMRDDT_NO_SHAPE
+#define scan_shape(...)                  MCA_COLL_UMRDDT_NO_SHAPE
+#define exscan_shape(...)                MCA_COLL_UMRDDT_NO_SHAPE
+#define reduce_shape(...)                MCA_COLL_UMRDDT_NO_SHAPE
+#define reduce_scatter_shape(...)        MCA_COLL_UMRDDT_NO_SHAPE
+#define reduce_scatter_block_shape(...)  MCA_COLL_UMRDDT_NO_SHAPE
+#define allreduce_root(...)              0
+#define scan_root(...)                   0
+#define exscan_root(...)                 0
+#define reduce_root(...)                 0
+#define reduce_scatter_root(...)         0
+#define reduce_scatter_block_root(...)   0
+#define allreduce_always(...)            false
+#define scan_always(...)                 false
+#define exscan_always(...)               false
+#define reduce_always(...)               false
+#define reduce_scatter_always(...)       false
+#define reduce_scatter_block_always(...) false
 
 /* clang-format off */
 #define REDUCTION                                                                              \
