@@ -119,6 +119,21 @@ void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm
 #endif
 }
 
+void gpu_coll_bcast_init(void *address, int count, MPI_Datatype type, int root, MPI_Comm comm,
+                         MPI_Request *request)
+{
+#if HAS_PERSISTENT
+    MPI_OK(PERSISTENT(Bcast)(address, count, type, root, comm, MPI_INFO_NULL, request));
+#else
+    (void) address;
+    (void) count;
+    (void) type;
+    (void) root;
+    (void) comm;
+    *request = MPI_REQUEST_NULL;
+#endif
+}
+
 void gpu_coll_alltoallw_init(const void *from, void *to, const int *counts, const int *displs,
                              const MPI_Datatype *types, MPI_Comm comm, MPI_Request *request)
 {
