@@ -12,19 +12,7 @@
 
 #include "gpu_coll.h"
 
-#if defined(OMPI_MAJOR_VERSION) && 5 > OMPI_MAJOR_VERSION
-#include <mpi-ext.h>
-#endif
-
-#if 4 <= MPI_VERSION || (defined(OMPI_MAJOR_VERSION) && 5 <= OMPI_MAJOR_VERSION)
-#define HAS_PERSISTENT   1
-#define PERSISTENT(name) MPI_##name##_init
-#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
-#define HAS_PERSISTENT   1
-#define PERSISTENT(name) MPIX_##name##_init
-#else
-#define HAS_PERSISTENT 0
-#endif
+#include "persistent.h"
 
 #define RANKS 16
 

@@ -20,6 +20,7 @@
 #include "ompi/mca/topo/base/base.h"
 
 #include "coll_umrddt_messages.h"
+#include "coll_umrddt_reduce.h"
 #include "coll_umrddt_request.h"
 #include "coll_umrddt_steps.h"
 
@@ -42,6 +43,8 @@ static int most_messages(ompi_communicator_t *comm, mca_coll_umrddt_shape_t shap
         return mca_coll_umrddt_messages_neighbours(comm);
     case MCA_COLL_UMRDDT_BCAST_STEPS:
         return mca_coll_umrddt_steps_window();
+    case MCA_COLL_UMRDDT_REDUCTION:
+        return 1; /* it has lists of its own */
     default:
         return mca_coll_umrddt_others(comm);
     }
@@ -204,7 +207,8 @@ static int list(direct_t *direct, ompi_communicator_t *comm, mca_coll_umrddt_sha
 
 static bool is_in_steps(mca_coll_umrddt_shape_t shape)
 {
-    return MCA_COLL_UMRDDT_ALLTOALL_IN_PLACE == shape || MCA_COLL_UMRDDT_BCAST_STEPS == shape;
+    return MCA_COLL_UMRDDT_ALLTOALL_IN_PLACE == shape || MCA_COLL_UMRDDT_BCAST_STEPS == shape
+           || MCA_COLL_UMRDDT_REDUCTION == shape;
 }
 
 int mca_coll_umrddt_direct_move(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
@@ -236,7 +240,10 @@ int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_commun
         persistent ? UMRDDT_COLLECTIVES_TAG + ++module->persistent : UMRDDT_COLLECTIVES_TAG;
     const bool in_turn = !persistent && is_in_steps(shape);
     const uint64_t turn = in_turn ? module->sequence++ : 0;
-    int rc = NULL != direct ? list(direct, comm, shape, sides, root) : OMPI_ERR_OUT_OF_RESOURCE;
+    int rc = NULL == direct ? OMPI_ERR_OUT_OF_RESOURCE
+             : MCA_COLL_UMRDDT_REDUCTION == shape
+                 ? mca_coll_umrddt_reduce_request(module, direct, comm, sides)
+                 : list(direct, comm, shape, sides, root);
 
     if (OMPI_SUCCESS == rc) {
         direct->tag = tag;

@@ -35,7 +35,8 @@ typedef enum mca_coll_umrddt_shape_t {
     MCA_COLL_UMRDDT_BCAST,       /**< from the root to each process */
     MCA_COLL_UMRDDT_BCAST_STEPS, /**< by other processes, in steps */
     MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER,
-    MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL
+    MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL,
+    MCA_COLL_UMRDDT_REDUCTION /**< coll_umrddt_reduce.h, in steps */
 } mca_coll_umrddt_shape_t;
 
 /**

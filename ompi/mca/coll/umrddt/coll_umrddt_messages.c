@@ -127,6 +127,7 @@ void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
     direct->send_count = direct->recv_count = 0;
     direct->request_count = direct->own_count = 0;
     direct->step = NULL;
+    direct->close = NULL;
     direct->served = NULL;
     direct->waits = false;
 }
@@ -436,6 +437,10 @@ void mca_coll_umrddt_messages_put(direct_t *direct)
     }
     if (direct->retains) {
         hold_all(direct, false);
+    }
+    if (NULL != direct->close) {
+        direct->close(direct);
+        direct->close = NULL;
     }
     opal_mutex_lock(&lock);
     if (UNUSED_CACHED > unused_count) {

@@ -75,6 +75,8 @@ typedef struct mca_coll_umrddt_direct_t {
     int tag;           /**< of all messages */
     int rc;            /**< the first error of a request */
     bool retains;      /**< the lists retain their datatypes */
+    struct mca_coll_umrddt_reduce_work_t *reduction;        /**< of a reduction, or NULL */
+    void (*close)(struct mca_coll_umrddt_direct_t *direct); /**< releases it; or NULL */
     mca_coll_umrddt_step_t step; /**< NULL: all messages of the lists are posted at once */
     mca_coll_umrddt_progress_t now;
     int pieces;       /**< of a bcast in pieces, */
