@@ -154,7 +154,7 @@ typedef struct pieces_t {
     MPI_Request request;
 } pieces_t;
 
-#define INTEGERS 340007
+#define INTEGERS 200003
 
 static void pieces_write(const pieces_t *with, int *numbers, int turn)
 {
