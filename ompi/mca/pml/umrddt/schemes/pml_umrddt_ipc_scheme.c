@@ -212,8 +212,10 @@ static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
     mca_pml_umrddt_send_await(send);
     rc = report_what(send, send->reply->what);
     if (OMPI_ERR_BAD_PARAM == rc) {
-        mca_pml_umrddt_send_malformed(send);
-    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_report_invalid(send);
+    }
+    if (OMPI_SUCCESS != rc) {
+        /* the receiver waits for the INFO message: the NACK makes it fall back */
         mca_pml_umrddt_send_fail(send, false);
     }
 }
