@@ -144,15 +144,29 @@ static void end(void)
     }
 }
 
-/* The same buffer of a GPU is sent to system memory before the receiver's context is gone, and
- * after it. */
+/* A message that takes several operations of the GPU. */
+static gpu_shape_t *large_shape(void)
+{
+    int which = 0;
+    gpu_shape_t *shape = gpu_shape_fixed(which);
+
+    while (1 << 20 > shape->bytes) {
+        gpu_shape_free(shape);
+        shape = gpu_shape_fixed(++which);
+    }
+    return shape;
+}
+
+/* The same buffer of a GPU is sent to system memory before the receiver's context is gone, while
+ * its GPU copies, and after that. */
 static void end_of_one(void)
 {
-    gpu_shape_t *shape = gpu_shape_fixed(0);
+    gpu_shape_t *shape = large_shape();
     const bool sends = 0 == mpitest.rank % 2;
     const gpu_end_t *mine = sends ? &shape->send : &shape->recv;
     mpitest_buffer_t *buffer = mpitest_buffer_of(mine->map, sends ? GPU_DEVICE : GPU_HOST);
-    int peer = mpitest.rank ^ 1, i;
+    int peer = mpitest.rank ^ 1, i, done;
+    MPI_Request request;
 
     for (i = 0; i < 6; ++i) {
         uint64_t key = mpitest_mix(mpitest.seed, (uint64_t) i, (uint64_t) mpitest.rank / 2);
@@ -161,11 +175,14 @@ static void end_of_one(void)
             mpitest_fill(buffer, key);
             MPI_OK(MPI_Send(buffer->addr, mine->count, mine->type, peer, 0, MPI_COMM_WORLD));
         } else {
+            MPI_OK(MPI_Probe(peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            MPI_OK(MPI_Irecv(buffer->addr, mine->count, mine->type, peer, 0, MPI_COMM_WORLD,
+                             &request));
             if (3 == i) {
+                MPI_OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE)); /* starts the copy */
                 end();
             }
-            MPI_OK(MPI_Recv(buffer->addr, mine->count, mine->type, peer, 0, MPI_COMM_WORLD,
-                            MPI_STATUS_IGNORE));
+            MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             VERIFY(buffer, key, shape->bytes);
         }
         ++mpitest.step;
