@@ -17,7 +17,8 @@
  * - replace: MPI_Sendrecv_replace
  * - alltoallw: MPI_Alltoallw of a matrix that is transposed
  * - put: MPI_Put and MPI_Get, from and to GPU memory, in a window of MPI_Win_allocate
- * - file: MPI_File_write and MPI_File_read
+ * - file: MPI_File_write and MPI_File_read; not with Open MPI 6.0.0rc2, where fbtl/posix is given
+ * the GPU memory and MPI_File_write ends with an error
  */
 
 #include "layouts.h"
@@ -187,6 +188,8 @@ static void put(uint64_t *state)
     MPI_OK(MPI_Win_free(&win));
 }
 
+#if 6 > OMPI_MAJOR_VERSION
+
 static void file(uint64_t *state)
 {
     static char path[512];
@@ -229,9 +232,14 @@ static void file(uint64_t *state)
     }
 }
 
+#endif
+
 static const mpitest_part_t parts[] = {
-    {"query", query}, {"pack", pack}, {"replace", replace}, {"alltoallw", alltoallw},
-    {"put", put},     {"file", file}, {NULL, NULL}};
+    {"query", query}, {"pack", pack}, {"replace", replace}, {"alltoallw", alltoallw}, {"put", put},
+#if 6 > OMPI_MAJOR_VERSION
+    {"file", file},
+#endif
+    {NULL, NULL}};
 
 int main(int argc, char **argv)
 {

@@ -21,6 +21,7 @@
  * - external: MPI_Pack_external and MPI_Unpack_external
  * - ring: MPI_Sendrecv_replace, also of a process to itself and with MPI_PROC_NULL
  * - started, several: MPI_Isendrecv_replace, the same and several at once
+ * - counts: the forms with MPI_Count
  * - asserted: MPI_Sendrecv_replace with an assertion about the memory
  * - truncated, staged: messages that are longer than their receives
  *
@@ -717,6 +718,68 @@ static void several(uint64_t *state)
 
 #endif
 
+#if 6 <= OMPI_MAJOR_VERSION
+
+/* The forms with MPI_Count. */
+static void counts(uint64_t *state)
+{
+    enum {
+        ROWS = 100
+    };
+    gpu_memory_t *matrix = gpu_memory(GPU_DEVICE, ROWS * 4 * sizeof(int));
+    gpu_memory_t *packed = gpu_memory(GPU_DEVICE, ROWS * sizeof(int));
+    int data[4 * ROWS], seen[4 * ROWS];
+    MPI_Request request;
+    pvars_t before, counted;
+    MPI_Count position = 0;
+    MPI_Datatype column;
+
+    (void) state;
+    MPI_OK(MPI_Type_vector(ROWS, 1, 4, MPI_INT, &column));
+    MPI_OK(MPI_Type_commit(&column));
+    for (int i = 0; i < 4 * ROWS; ++i) {
+        data[i] = 1000 * mpitest.rank + i;
+    }
+    gpu_write(matrix, 0, data, sizeof(data));
+    pvars_read(&before);
+    MPI_OK(MPI_Pack_c(matrix->addr, 1, column, packed->addr, (MPI_Count) packed->bytes, &position,
+                      MPI_COMM_WORLD));
+    CHECK_INT(position, ROWS * (int) sizeof(int));
+    gpu_read(packed, 0, seen, packed->bytes);
+    for (int i = 0; i < ROWS; ++i) {
+        CHECK_INT(seen[i], data[4 * i]);
+    }
+    /* once around and back */
+    MPI_OK(MPI_Sendrecv_replace_c(matrix->addr, 1, column, mpitest_right(), 5, mpitest_left(), 5,
+                                  MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    gpu_read(matrix, 0, seen, sizeof(seen));
+    for (int i = 0; i < ROWS; ++i) {
+        CHECK_INT(seen[4 * i], 1000 * mpitest_left() + 4 * i);
+        CHECK_INT(seen[4 * i + 1], data[4 * i + 1]);
+    }
+    MPI_OK(MPI_Isendrecv_replace_c(matrix->addr, 1, column, mpitest_left(), 6, mpitest_right(), 6,
+                                   MPI_COMM_WORLD, &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    gpu_read(matrix, 0, seen, sizeof(seen));
+    CHECK(0 == memcmp(seen, data, sizeof(data)));
+    memset(seen, 0, sizeof(seen));
+    gpu_write(matrix, 0, seen, sizeof(seen));
+    position = 0;
+    MPI_OK(MPI_Unpack_c(packed->addr, (MPI_Count) packed->bytes, &position, matrix->addr, 1, column,
+                        MPI_COMM_WORLD));
+    gpu_read(matrix, 0, seen, sizeof(seen));
+    for (int i = 0; i < 4 * ROWS; ++i) {
+        CHECK_INT(seen[i], 0 == i % 4 ? data[i] : 0);
+    }
+    counted = since(&before);
+    CHECK_INT(counted.value[PVARS_LIBRARY_CALLS], 4);
+    MPI_OK(MPI_Type_free(&column));
+    gpu_memory_free(packed);
+    gpu_memory_free(matrix);
+}
+
+#endif
+
 /* The user asserts GPU memory on both sides: small messages are sent from system memory, which the
  * check of assertions does not look up. Only the receive is. */
 static void asserted(uint64_t *state)
@@ -816,6 +879,9 @@ static const mpitest_part_t parts[] = {{"query", query},         {"layouts", lay
                                        {"ring", ring},
 #if 5 <= OMPI_MAJOR_VERSION
                                        {"started", started},     {"several", several},
+#endif
+#if 6 <= OMPI_MAJOR_VERSION
+                                       {"counts", counts},
 #endif
                                        {"truncated", truncated}, {"staged", truncated_staged},
                                        {"asserted", asserted},   {NULL, NULL}};
