@@ -40,19 +40,30 @@ static void message(gpu_memory_t *memory)
     MPI_OK(MPI_Type_free(&type));
 }
 
-/* A nonblocking one: its data goes through system memory. */
+static void add(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void) type;
+    for (int i = 0; i < *count; ++i) {
+        ((int *) inout)[i] += ((int *) in)[i];
+    }
+}
+
+/* One with an operation of the program: its data goes through system memory. */
 static void collective(gpu_memory_t *memory)
 {
     static int values[COUNT];
     MPI_Request request;
+    MPI_Op op;
 
+    MPI_OK(MPI_Op_create(add, 1, &op));
     for (int i = 0; i < COUNT; ++i) {
         values[i] = i + mpitest.rank;
     }
     gpu_write(memory, 0, values, sizeof(values));
-    MPI_OK(MPI_Iallreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
-                          &request));
+    MPI_OK(
+        MPI_Iallreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, op, MPI_COMM_WORLD, &request));
     MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    MPI_OK(MPI_Op_free(&op));
     gpu_read(memory, 0, values, sizeof(values));
     for (int i = 0; i < COUNT; ++i) {
         CHECK_INT(values[i], 2 * i + 1);

@@ -28,6 +28,8 @@ mca_pml_umrddt_t mca_pml_umrddt;
 opal_umrddt_done_flags_t *opal_umrddt_own_done_flags;
 
 /* The receiver's half, and the rest of the sender's. */
+unsigned opal_umrddt_gpu_expected;
+
 /* clang-format off */
 NEVER(void, mca_pml_umrddt_send_finish, mca_pml_umrddt_send_t *send, int error)
 NEVER(void, mca_pml_umrddt_send_malformed, mca_pml_umrddt_send_t *send)

@@ -87,7 +87,7 @@ struct mca_pml_umrddt_send_t {
     _Alignas(MCA_PML_UMRDDT_HELD_ALIGN) unsigned char held[MCA_PML_UMRDDT_SEND_HELD];
     uint32_t written;          /**< chunks written, for the NACK */
     bool reported;             /**< the receiver has sent an INFO_REQ */
-    uint64_t hold;             /**< of opal_umrddt_gpu_memory_hold; or 0 */
+    uint64_t hold;             /**< of opal_umrddt_gpu_memory_hold; or 0; atomic */
     void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
     time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 

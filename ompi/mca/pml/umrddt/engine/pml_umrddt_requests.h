@@ -67,6 +67,19 @@ static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
     }
 }
 
+/** The buffer may belong to the application again. Progress and a thread that frees the request may
+ * call this at the same time. */
+static inline void mca_pml_umrddt_send_unhold(mca_pml_umrddt_send_t *send)
+{
+    if (0 != __atomic_load_n(&send->hold, __ATOMIC_RELAXED)) {
+        const uint64_t hold = __atomic_exchange_n(&send->hold, 0, __ATOMIC_ACQ_REL);
+
+        if (0 != hold) {
+            opal_umrddt_gpu_memory_release(hold);
+        }
+    }
+}
+
 /** The buffer belongs to the application again. */
 static inline void mca_pml_umrddt_recv_unhold(mca_pml_umrddt_recv_t *recv)
 {

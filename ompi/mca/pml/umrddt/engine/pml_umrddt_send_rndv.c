@@ -89,15 +89,6 @@ static int prepare(mca_pml_umrddt_send_t *send)
     return OMPI_SUCCESS;
 }
 
-/** The buffer belongs to the application again. */
-static inline void unhold(mca_pml_umrddt_send_t *send)
-{
-    if (0 != send->hold) {
-        opal_umrddt_gpu_memory_release(send->hold);
-        send->hold = 0;
-    }
-}
-
 /** Undo prepare, and cancel the receive for the reply. */
 static void unprepare(mca_pml_umrddt_send_t *send)
 {
@@ -108,7 +99,7 @@ static void unprepare(mca_pml_umrddt_send_t *send)
         send->split->drop(send);
     }
     mca_pml_umrddt_send_request_id_release(send);
-    unhold(send);
+    mca_pml_umrddt_send_unhold(send);
 }
 
 /** Returns true if this start of a persistent request is passed through. Uses the same tests and
@@ -254,7 +245,7 @@ static void complete(mca_pml_umrddt_send_t *send)
 {
     send->state = MCA_PML_UMRDDT_SEND_IDLE;
     mca_pml_umrddt_active(-1);
-    unhold(send);
+    mca_pml_umrddt_send_unhold(send);
     ompi_request_complete(&send->super, true);
     if (OPAL_UNLIKELY(mca_pml_umrddt_release(&send->release, MCA_PML_UMRDDT_COMPLETED))) {
         (void) __atomic_fetch_sub(&mca_pml_umrddt.freed, 1, __ATOMIC_RELAXED);

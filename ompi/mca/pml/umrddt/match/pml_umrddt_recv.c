@@ -94,6 +94,7 @@ static void recv_construct(mca_pml_umrddt_recv_t *recv)
     memset(&recv->stage, 0, sizeof(recv->stage));
     memset(&recv->overflow, 0, sizeof(recv->overflow));
     recv->looked = false;
+    recv->hold = 0;
     recv->pair = NULL;
     recv->split = NULL;
     recv->split_cached = NULL;

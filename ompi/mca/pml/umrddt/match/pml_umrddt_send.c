@@ -389,6 +389,7 @@ static void send_let_go(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_send_split_t *split;
 
+    mca_pml_umrddt_send_unhold(send);
     /* first set the flag, then read the registration; the progress thread does the reverse */
     __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
     if (NULL == mca_pml_umrddt.hca) {
@@ -446,6 +447,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
     send->ops = NULL;
     send->split = NULL;
     send->split_cached = NULL;
+    send->hold = 0;
     memset(&send->stage, 0, sizeof(send->stage));
     send->reply = malloc(mca_pml_umrddt_reply_room());
     send->remote = malloc(keys * sizeof(*send->remote));

@@ -88,5 +88,7 @@ void mca_pml_umrddt_pack_device_put(mca_pml_umrddt_chunk_t *chunk)
 
 bool mca_pml_umrddt_pack_device_enter(const mca_pml_umrddt_pack_t *pack)
 {
-    return !takes_scratch(pack->owner) && OPAL_SUCCESS == opal_umrddt_gpu_engine_enter(pack->owner);
+    /* drivers crash on a context that was destroyed */
+    return !takes_scratch(pack->owner) && opal_umrddt_gpu_engine_is_there(pack->owner)
+           && OPAL_SUCCESS == opal_umrddt_gpu_engine_enter(pack->owner);
 }

@@ -129,7 +129,8 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
 
 /**
  * Hold the allocation of a message in progress: until it is released, classifications of addresses
- * in it query nothing. MPI forbids the application to free it before the message is complete.
+ * in it query nothing. MPI forbids the application to free it before the message is complete, or
+ * before it has freed the request of a send.
  *
  * @param[in] memory  result of opal_umrddt_gpu_classify
  *
@@ -137,7 +138,7 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
  */
 uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory);
 
-/** Release an allocation, before the application learns that the message is complete. */
+/** Release an allocation, before the application can learn that the message is complete. */
 void opal_umrddt_gpu_memory_release(uint64_t hold);
 
 /**
