@@ -196,11 +196,58 @@ static void many(uint64_t *state)
     MPI_OK(MPI_Type_free(&type));
 }
 
-static const mpitest_part_t parts[] = {{"same_place", same_place},
-                                       {"other_memory", other_memory},
-                                       {"persistent", persistent},
-                                       {"many", many},
-                                       {NULL, NULL}};
+static uint64_t queries(void)
+{
+    pvars_t now;
+
+    pvars_read(&now);
+    return now.value[PVARS_GPU_QUERIES];
+}
+
+/* While a send is active, the driver is not queried about its allocation again. After its request
+ * is freed it is: the application may learn the end of the message from another one, and free the
+ * memory. */
+static void freed(uint64_t *state)
+{
+    MPI_Datatype type = mpitest_type(MPITEST_COARSE, BYTES, 1);
+    mpitest_map_t *map = mpitest_map(type, 1);
+    mpitest_buffer_t *buffer = mpitest_buffer_of(map, GPU_DEVICE);
+    const uint64_t key = mpitest_random(state);
+    const int peer = mpitest.rank ^ 1;
+    MPI_Request requests[3];
+    int all_posted = 1;
+
+    if (0 == mpitest.rank % 2) {
+        mpitest_fill(buffer, key);
+        for (int i = 0; i < 3; ++i) {
+            const uint64_t before = queries();
+
+            MPI_OK(MPI_Isend(buffer->addr, 1, type, peer, 3, MPI_COMM_WORLD, &requests[i]));
+            CHECK_INT(queries() - before, 1 == i ? 0 : 1);
+            if (1 == i) {
+                MPI_OK(MPI_Request_free(&requests[0]));
+                MPI_OK(MPI_Request_free(&requests[1]));
+            }
+        }
+        MPI_OK(MPI_Send(&all_posted, 1, MPI_INT, peer, 4, MPI_COMM_WORLD));
+        MPI_OK(MPI_Wait(&requests[2], MPI_STATUS_IGNORE));
+    } else {
+        MPI_OK(MPI_Recv(&all_posted, 1, MPI_INT, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        for (int i = 0; i < 3; ++i) {
+            mpitest_clear(buffer);
+            MPI_OK(MPI_Recv(buffer->addr, 1, type, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            VERIFY(buffer, key, BYTES);
+        }
+    }
+    MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+    mpitest_buffer_free(buffer);
+    mpitest_map_free(map);
+    MPI_OK(MPI_Type_free(&type));
+}
+
+static const mpitest_part_t parts[] = {{"same_place", same_place}, {"other_memory", other_memory},
+                                       {"persistent", persistent}, {"many", many},
+                                       {"freed", freed},           {NULL, NULL}};
 
 int main(int argc, char **argv)
 {
