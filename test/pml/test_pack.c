@@ -235,6 +235,12 @@ bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory)
     return takes;
 }
 
+bool opal_umrddt_gpu_engine_is_there(const opal_umrddt_gpu_engine_t *engine)
+{
+    (void) engine;
+    return true;
+}
+
 int opal_umrddt_gpu_engine_enter(opal_umrddt_gpu_engine_t *engine)
 {
     CHECK((opal_umrddt_gpu_engine_t *) &copies == engine && !entered && !takes);

@@ -112,13 +112,17 @@ static bool holds(const opal_umrddt_gpu_memory_t *range, uintptr_t address)
 
 uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory)
 {
-    const uint64_t id = memory->buffer_id;
-    uint64_t *slot = &held_ids[id % HOLDS];
-    uint64_t held = __atomic_load_n(slot, __ATOMIC_RELAXED), next;
+    uint64_t *slot, id, held, next;
 
-    if (OPAL_UMRDDT_GPU_DEVICE != memory->kind || 0 == id || id << HOLD_SHIFT >> HOLD_SHIFT != id) {
+    if (OPAL_UMRDDT_GPU_DEVICE != memory->kind) {
+        return 0; /* that of system memory may have no id */
+    }
+    id = memory->buffer_id;
+    if (0 == id || id << HOLD_SHIFT >> HOLD_SHIFT != id) {
         return 0;
     }
+    slot = &held_ids[id % HOLDS];
+    held = __atomic_load_n(slot, __ATOMIC_RELAXED);
     do {
         if (HOLD_COUNT == (held & HOLD_COUNT)
             || (0 != (held & HOLD_COUNT) && id != held >> HOLD_SHIFT)) {
