@@ -21,7 +21,8 @@
  * receiver have the same number of bytes. Receives are posted before sends.
  *
  * A part for this process itself is one copy by the device. If the device cannot copy it at once,
- * it is a message, too. The CPU copies it in a process that does not use CUDA.
+ * it is a message, too. The CPU copies it in a process that does not use CUDA, unless it has more
+ * than INT32_MAX elements.
  *
  * Many messages of a blocking call are done in groups, so that their number in progress is bounded.
  * A process begins with the processes at small distances from its rank. So the messages of the
@@ -40,6 +41,7 @@
 #include "coll_umrddt_messages.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "ompi/mca/pml/pml.h"
@@ -289,6 +291,10 @@ int mca_coll_umrddt_copy_part(direct_t *direct, const mca_coll_umrddt_part_t *fr
         return OMPI_SUCCESS;
     }
     if (!opal_umrddt_gpu_in_use()) {
+        /* Open MPI 5.0 has counts of 32 bits here, and its messages have larger ones */
+        if (INT32_MAX < from->count || INT32_MAX < to->count) {
+            return post_own(direct, from, to);
+        }
         return ompi_datatype_sndrcv(from->address, from->count, from->type, to->address, to->count,
                                     to->type);
     }
