@@ -533,6 +533,7 @@ static int sendrecv_replace(void *buf, size_t count, MPI_Datatype datatype, int 
 typedef struct mca_pml_umrddt_replacing_t {
     opal_object_t super;
     ompi_comm_request_t *both;
+    ompi_request_cancel_fn_t cancel; /**< of Open MPI */
     replaced_t replaced;
 } mca_pml_umrddt_replacing_t;
 
@@ -540,10 +541,22 @@ typedef struct mca_pml_umrddt_replacing_t {
 static void replacing_destruct(mca_pml_umrddt_replacing_t *replacing)
 {
     replacing->both->super.req_type = OMPI_REQUEST_COMM;
+    replacing->both->super.req_cancel = replacing->cancel;
     OBJ_RELEASE(replacing->both->super.req_mpi_object.comm);
 }
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_replacing_t, opal_object_t, NULL, replacing_destruct);
+
+/**
+ * MPI_Cancel, which has no meaning for both messages. The function of Open MPI removes the request
+ * from its lists: it never completes then, and the messages and the scratch memory are lost.
+ */
+static int replacing_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return MPI_ERR_REQUEST;
+}
 
 /** Both messages have ended. @return the error of the request */
 static int replacing_ended(ompi_comm_request_t *both)
@@ -577,6 +590,8 @@ static mca_pml_umrddt_replacing_t *replacing_new(ompi_communicator_t *comm)
         /* Open MPI calls the error handler of the communicator for this type, and not for
          * OMPI_REQUEST_COMM */
         both->super.req_type = OMPI_REQUEST_COLL;
+        replacing->cancel = both->super.req_cancel;
+        both->super.req_cancel = replacing_cancel;
         both->super.req_mpi_object.comm = comm;
         OBJ_RETAIN(comm);
     }
