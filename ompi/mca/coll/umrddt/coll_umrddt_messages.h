@@ -46,6 +46,7 @@ typedef bool (*mca_coll_umrddt_step_t)(struct mca_coll_umrddt_direct_t *direct);
 /** State of a collective in steps (coll_umrddt_steps.h); all 0 at the start. */
 typedef struct mca_coll_umrddt_progress_t {
     int phase;
+    int rc;    /**< all-to-all in place: the error so far, while copies are in progress */
     int first; /**< all-to-all in place: of the messages in progress */
     int last;
     int posted;     /**< pieces: receives posted, */

@@ -25,6 +25,11 @@ BEGIN_C_DECLS
 /** Maximum number of processes of a communicator. */
 #define MCA_COLL_UMRDDT_REDUCE_PROCESSES 1024
 
+/** The same for nonblocking and persistent reductions, and for such scans. These are done by
+ * messages with any memory, also where an algorithm of Open MPI with fewer messages is faster. */
+#define MCA_COLL_UMRDDT_REDUCE_REQUEST_PROCESSES 128
+#define MCA_COLL_UMRDDT_SCAN_REQUEST_PROCESSES   16
+
 /**
  * The kernels' names of an operation and a type.
  *
@@ -84,7 +89,7 @@ static inline bool mca_coll_umrddt_reduce_is_request(ompi_communicator_t *comm, 
     umrddt_gpu_reduce_type_t which;
 
     return mca_coll_umrddt_reduce_counts(comm, count, type, op)
-           && MCA_COLL_UMRDDT_REDUCE_PROCESSES >= ompi_comm_size(comm)
+           && MCA_COLL_UMRDDT_REDUCE_REQUEST_PROCESSES >= ompi_comm_size(comm)
            && mca_coll_umrddt_reduce_type(type, &which);
 }
 

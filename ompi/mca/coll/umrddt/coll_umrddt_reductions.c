@@ -171,9 +171,14 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
     (mca_coll_umrddt_reduce_is_request(comm, (size_t) (count), dtype, op) \
          ? MCA_COLL_UMRDDT_REDUCTION                                      \
          : MCA_COLL_UMRDDT_NO_SHAPE)
+/* Rank k of a scan receives the data of k others, and the last one that of all. */
+#define SCAN_SHAPE(comm, count, dtype, op)                         \
+    (MCA_COLL_UMRDDT_SCAN_REQUEST_PROCESSES < ompi_comm_size(comm) \
+         ? MCA_COLL_UMRDDT_NO_SHAPE                                \
+         : REQUEST_SHAPE(comm, count, dtype, op))
 #define allreduce_shape(comm, sbuf, rbuf, count, dtype, op)    REQUEST_SHAPE(comm, count, dtype, op)
-#define scan_shape                                             allreduce_shape
-#define exscan_shape                                           allreduce_shape
+#define scan_shape(comm, sbuf, rbuf, count, dtype, op)         SCAN_SHAPE(comm, count, dtype, op)
+#define exscan_shape                                           scan_shape
 #define reduce_shape(comm, sbuf, rbuf, count, dtype, op, root) REQUEST_SHAPE(comm, count, dtype, op)
 #define reduce_scatter_shape(comm, sbuf, rbuf, rcounts, dtype, op) \
     (OMPI_COMM_IS_INTER(comm) ? MCA_COLL_UMRDDT_NO_SHAPE           \

@@ -118,11 +118,12 @@ static int progress(void)
     while (NULL != (item = opal_list_remove_first(&over))) {
         ompi_communicator_t *comm = ((mca_coll_umrddt_request_t *) item)->retained;
 
+        ((mca_coll_umrddt_request_t *) item)->retained = NULL;
+        /* then another thread may free the request, or use it for another call */
+        (void) ompi_request_complete((ompi_request_t *) item, true);
         if (NULL != comm) {
-            ((mca_coll_umrddt_request_t *) item)->retained = NULL;
             OBJ_RELEASE(comm);
         }
-        (void) ompi_request_complete((ompi_request_t *) item, true);
     }
     OBJ_DESTRUCT(&over);
     return n;

@@ -95,10 +95,10 @@ static part_t packed(const direct_t *direct, size_t offset, size_t bytes)
  * All-to-all in place
  * ------------------------------------------------------------------------------------------- */
 
-/** Bytes of the copy of a part. */
+/** Bytes of the copy of a part, and at least one more for post_group. */
 static size_t room_of(const part_t *part)
 {
-    return (part->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return 0 < part->bytes ? (part->bytes / ALIGNMENT + 1) * ALIGNMENT : 0;
 }
 
 /** Set the end of the group that begins at now.first. @return bytes of its copies */
@@ -152,8 +152,11 @@ static void copy_group(direct_t *direct)
     }
 }
 
-/** Post the messages of a group. Without copies, after an error, other data is sent. */
-static void post_group(direct_t *direct)
+/**
+ * Post the messages of a group. If a copy has @p failed, each message has one byte too many, so
+ * that the others get MPI_ERR_TRUNCATE. Without memory for copies, other data is sent.
+ */
+static void post_group(direct_t *direct, bool failed)
 {
     const mca_coll_umrddt_progress_t *now = &direct->now;
     size_t offset = 0;
@@ -165,7 +168,8 @@ static void post_group(direct_t *direct)
     }
     for (int i = now->first; i < now->last; ++i) {
         const part_t *part = &direct->sends[i].part;
-        const part_t copy = NULL != now->temp ? packed(direct, offset, part->bytes) : *part;
+        const size_t bytes = part->bytes + (failed && 0 < part->bytes ? 1 : 0);
+        const part_t copy = NULL != now->temp ? packed(direct, offset, bytes) : *part;
 
         mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_post_send(direct, direct->comm, &copy,
                                                                     direct->sends[i].peer));
@@ -178,7 +182,10 @@ static bool alltoall_step(direct_t *direct)
     mca_coll_umrddt_progress_t *now = &direct->now;
 
     if (1 == now->phase) {
-        post_group(direct);
+        const bool failed = OMPI_SUCCESS != direct->rc;
+
+        direct->rc = OMPI_SUCCESS != now->rc ? now->rc : direct->rc;
+        post_group(direct, failed);
         now->phase = 2;
         return true;
     }
@@ -187,6 +194,9 @@ static bool alltoall_step(direct_t *direct)
     if (now->first == direct->send_count) {
         return false;
     }
+    /* up to the next step, only the error of a copy */
+    now->rc = direct->rc;
+    direct->rc = OMPI_SUCCESS;
     copy_group(direct);
     now->phase = 1;
     return true;
@@ -280,6 +290,21 @@ static part_t piece_of(const direct_t *direct, int i)
     return piece;
 }
 
+/**
+ * A piece to send. After an error it has one byte too many, also of the buffer, so that the next
+ * process gets MPI_ERR_TRUNCATE, and passes that on. There are at least two pieces.
+ */
+static part_t piece_to_send(const direct_t *direct, int i)
+{
+    part_t piece = piece_of(direct, i);
+
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != direct->rc)) {
+        piece.address = (char *) piece.address - (0 < i ? 1 : 0);
+        piece.bytes = ++piece.count;
+    }
+    return piece;
+}
+
 /** Note that a message cannot be posted. */
 static void note_post(direct_t *direct, int rc, ompi_request_t **request)
 {
@@ -339,7 +364,7 @@ static bool send_pieces(direct_t *direct, int window)
         return false;
     }
     while (now->sending < now->arrived && now->sending < now->sent + window) {
-        const part_t piece = piece_of(direct, now->sending);
+        const part_t piece = piece_to_send(direct, now->sending);
         ompi_request_t **request = &requests[now->sending++ % window];
 
         note_post(
