@@ -328,18 +328,19 @@ static int make(unsigned size, void **address)
 static bool is_there(buffer_t *buffer)
 {
     const opal_umrddt_gpu_driver_t *driver;
+    void *address = buffer->address;
     CUcontext now = NULL;
 
     if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)
         || (CUDA_SUCCESS == driver->cuCtxGetCurrent(&now) && NULL != now && now == buffer->ctx)
-        || buffer_id(driver, buffer->address) == buffer->buffer_id) {
+        || buffer_id(driver, address) == buffer->buffer_id) {
         return true;
     }
     pthread_mutex_lock(&lock);
     lose(buffer);
     counts.gets--;
     pthread_mutex_unlock(&lock);
-    opal_umrddt_gpu_staging_put(buffer->address);
+    opal_umrddt_gpu_staging_put(address);
     return false;
 }
 
