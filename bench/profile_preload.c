@@ -10,8 +10,8 @@
  * @file
  *
  * A sampling profiler to preload: a timer interrupts the main thread and records the addresses on
- * its stack. It needs no rights and no kernel support, unlike perf. The script "profile" starts
- * programs with it and prints the result.
+ * its stack. It needs no rights and no kernel support, unlike perf. The script "profile" prints the
+ * result.
  *
  * UMRDDT_PROFILE is the name of the output file; ".PID" is appended. UMRDDT_PROFILE_HZ is the
  * number of samples in a second (default 2000). The file has the memory map of the process, an
@@ -36,7 +36,7 @@
 
 /* Addresses of all samples; each sample ends with a 0. When it is full, no more samples are kept.
  */
-#define ROOM ((size_t) 1 << 23)
+#define MOST ((size_t) 1 << 23)
 
 static void **addresses;
 static volatile size_t used;
@@ -47,7 +47,7 @@ static void sample(int number)
     const size_t at = used;
 
     (void) number;
-    if (at + DEPTH + 1 <= ROOM) {
+    if (at + DEPTH + 1 <= MOST) {
         const int depth = backtrace(&addresses[at], DEPTH);
 
         addresses[at + (size_t) depth] = NULL;
@@ -113,7 +113,7 @@ __attribute__((constructor)) static void start(void)
     if (NULL == getenv("UMRDDT_PROFILE")) {
         return;
     }
-    addresses = malloc(ROOM * sizeof(*addresses));
+    addresses = malloc(MOST * sizeof(*addresses));
     if (NULL == addresses) {
         return;
     }
