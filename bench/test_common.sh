@@ -8,6 +8,8 @@ mpirun=${UMRDDT_MPIRUN:-mpirun}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 checks=0
+# If a process fails, mpirun waits a second or two for the others, which SIGTERM has ended.
+export OMPI_MCA_odls_base_sigkill_timeout=0 PRTE_MCA_odls_base_sigkill_timeout=0
 
 # fail TEXT: report a missing result, with the output of the last run.
 fail() {

@@ -57,62 +57,91 @@ struct launch {
     char bytes[PARAM_BYTES] __attribute__((aligned(16)));
 };
 
+/* A range of memory that a launch has touched. */
+struct touched {
+    uintptr_t base;
+    size_t size; /* 0: none */
+    char *view;
+    bool write;
+};
+
+/* So many: a kernel has sources, a target and their lists. */
+#define TOUCHED 4
+
 /* The launch of the thread. */
-static __thread struct {
+struct running {
     jmp_buf out;
     CUresult error;
     CUcontext ctx;
-    uint64_t generation;
-    uintptr_t base;
-    size_t size;
-    char *view;
-    bool write;
-} now;
+    uint64_t generation; /* of the ranges below */
+    unsigned next;
+    struct touched touched[TOUCHED];
+};
+static __thread struct running running;
 
 /* ---- the services ---- */
 
-static bool look_up(uint64_t address, int write)
+static const struct touched *look_up(struct running *now, uint64_t address, int write)
 {
+    struct touched *new = NULL;
     struct gpu_range *range;
-    bool found;
 
     pthread_mutex_lock(&gpu_lock);
     range = gpu_range_find(address);
-    found = NULL != range && gpu_may_touch(now.ctx, range, 0 != write);
-    if (found) {
-        now.generation = gpu_range_generation;
-        now.base = range->base;
-        now.size = range->size;
-        now.view = range->view;
-        now.write = gpu_may_touch(now.ctx, range, true);
+    if (now->generation != gpu_range_generation) {
+        memset(now->touched, 0, sizeof(now->touched));
+        now->generation = gpu_range_generation;
+    }
+    if (NULL != range && gpu_may_touch(now->ctx, range, 0 != write)) {
+        new = &now->touched[now->next++ % TOUCHED];
+        new->base = range->base;
+        new->size = range->size;
+        new->view = range->view;
+        new->write = gpu_may_touch(now->ctx, range, true);
     }
     pthread_mutex_unlock(&gpu_lock);
-    return found;
+    return new;
 }
 
-static bool cached(uint64_t address, int write)
+/* The range of an address; NULL if there is none, or the launch may not touch it. */
+static const struct touched *range_of(struct running *now, uint64_t address, int write)
 {
-    return now.generation == __atomic_load_n(&gpu_range_generation, __ATOMIC_ACQUIRE)
-           && address - now.base < now.size && (now.write || 0 == write);
+    int i;
+
+    if (now->generation == __atomic_load_n(&gpu_range_generation, __ATOMIC_ACQUIRE)) {
+        for (i = 0; i < TOUCHED; i++) {
+            const struct touched *one = &now->touched[i];
+
+            if (address - one->base < one->size && (one->write || 0 == write)) {
+                return one;
+            }
+        }
+    }
+    return look_up(now, address, write);
 }
 
 static void *at(uint64_t address, size_t size, int write, int bulk)
 {
+    struct running *now = &running;
+    const struct touched *range;
+
     if (0 == bulk && 0 != (address & (size - 1))) {
-        now.error = CUDA_ERROR_MISALIGNED_ADDRESS;
-        longjmp(now.out, 1);
+        now->error = CUDA_ERROR_MISALIGNED_ADDRESS;
+        longjmp(now->out, 1);
     }
-    if ((!cached(address, write) && !look_up(address, write))
-        || size > now.size - (address - now.base)) {
-        now.error = CUDA_ERROR_ILLEGAL_ADDRESS;
-        longjmp(now.out, 1);
+    range = range_of(now, address, write);
+    if (NULL == range || size > range->size - (address - range->base)) {
+        now->error = CUDA_ERROR_ILLEGAL_ADDRESS;
+        longjmp(now->out, 1);
     }
-    return now.view + (address - now.base);
+    return range->view + (address - range->base);
 }
 
 static size_t rest(uint64_t address)
 {
-    return cached(address, 0) || look_up(address, 0) ? now.size - (address - now.base) : 0;
+    const struct touched *range = range_of(&running, address, 0);
+
+    return NULL == range ? 0 : range->size - (address - range->base);
 }
 
 static const struct gpu_host_services services = {GPU_HOST_ABI, at, rest};
@@ -512,13 +541,13 @@ static CUresult run(struct gpu_work *work, CUcontext ctx)
     if (CUDA_SUCCESS != rc) {
         return rc;
     }
-    now.ctx = launch->ctx;
-    now.error = CUDA_SUCCESS;
-    now.size = 0;
-    if (0 == setjmp(now.out)) {
+    running.ctx = launch->ctx;
+    running.error = CUDA_SUCCESS;
+    memset(running.touched, 0, sizeof(running.touched));
+    if (0 == setjmp(running.out)) {
         run_blocks(launch);
     }
-    return now.error;
+    return running.error;
 }
 
 /* The parameters as they are at the call. */

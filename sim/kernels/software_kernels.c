@@ -7,16 +7,23 @@
  */
 
 /*
- * The kernels of common/umrddt_gpu for the software CUDA driver: the same source, compiled for the
- * host, as a shared object that the driver loads. Loads and stores are checked by the driver; of a
- * list only that its first byte may be read.
+ * The kernels of common/umrddt_gpu for the software CUDA driver: those for the host, as a shared
+ * object that the driver loads. Loads and stores are checked by the driver; of a list only that its
+ * first byte may be read.
  */
 
 #include <stdlib.h>
 
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_host.h"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_reduce_host.h"
 #include "sim/cuda/gpu_host_kernel.h"
 
 static const struct gpu_host_services *services;
+
+static void *memory_at(uint64_t address, uint32_t width, int write)
+{
+    return services->at(address, width, write, 0);
+}
 
 static const void *list_at(uint64_t address)
 {
@@ -24,12 +31,6 @@ static const void *list_at(uint64_t address)
 
     return 0 == bytes ? NULL : services->at(address, bytes, 0, 1);
 }
-
-#define UMRDDT_GPU_AT(address, width, write) services->at(address, width, write, 0)
-#define UMRDDT_GPU_LIST(address)             list_at(address)
-
-#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_host.c"
-#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_reduce_host.c"
 
 #define KERNELS (UMRDDT_GPU_KERNEL_COUNT + UMRDDT_GPU_REDUCE_KERNEL_COUNT)
 
@@ -62,6 +63,8 @@ const struct gpu_host_kernels *gpu_host_module(const struct gpu_host_services *o
     int i;
 
     services = of_driver;
+    umrddt_gpu_host_memory.at = memory_at;
+    umrddt_gpu_host_memory.list = list_at;
     for (i = 0; i < KERNELS; i++) {
         const umrddt_gpu_host_kernel_t *kernel =
             UMRDDT_GPU_KERNEL_COUNT > i

@@ -33,9 +33,11 @@
 #include "opal/datatype/iov_cache/iov_cache_form.h"
 #include "test/common/typegen.h"
 
+#if !defined(DEFAULT_COUNT)
 #define DEFAULT_COUNT 10000
-#define DEFAULT_SEED  20261121
-#define MAX_FAILURES  10
+#endif
+#define DEFAULT_SEED 20261121
+#define MAX_FAILURES 10
 
 /* Types that found something once, in long runs; checked first, unless a seed is given. */
 static const uint64_t found_seeds[] = {

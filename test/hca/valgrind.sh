@@ -33,15 +33,14 @@ logs=$(mktemp -d) || exit 99
 trap 'rm -rf "$logs"' EXIT
 HCA_WRAPPER="valgrind $options --log-file=$logs/log.%p"
 few="--mca btl_umr_timeout 16"
-hca "messages, keys, memory" "" "$few" plain_keys shorter_message many_mappings bad_ranges hits \
-    remapped_address read_only holes fin_credits
-hca "failures" "" "$few --mca btl_umr_sq_depth 8 --mca btl_umr_retry_count 2" many_puts \
+# Few jobs: half of their time is that of MPI_Init and of the report of leaks.
+hca "messages, keys, memory, failures" "" "$few --mca btl_umr_sq_depth 8 --mca btl_umr_retry_count 2" plain_keys \
+    shorter_message many_mappings bad_ranges hits remapped_address read_only holes fin_credits many_puts closed_in_use \
     broken_by_sender
 hca "mkeys by the helper" "" "$few --mca btl_umr_mkeys 16 --mca btl_umr_mkeys_step 4 --mca btl_umr_mkeys_max 40" \
     pool_growing pool_closed
-hca "closed in use" "" "$few --mca btl_umr_sq_depth 8" closed_in_use
 
-[ "$(cat "$logs"/log.* | grep -c 'ERROR SUMMARY')" -ge 8 ] || {
+[ "$(cat "$logs"/log.* | grep -c 'ERROR SUMMARY')" -ge 4 ] || {
     echo "FAILED: not every process came to valgrind's end"
     failures=$((failures + 1))
 }

@@ -85,34 +85,43 @@ static void call(const gpu_coll_t *with, const gpu_coll_case_t *what, gpu_coll_f
     ++mpitest.step;
 }
 
-/* Each type and each memory; the first call of each type has large parts. */
+/* A call with large parts, or of 200 elements, and one of 5 elements. */
+static void two_calls(gpu_coll_t *with, const gpu_coll_case_t *what, gpu_coll_form_t form,
+                      turn_t turn, int kind, bool large, const rule_t *rule, uint64_t *state)
+{
+    with->type = gpu_coll_types[kind][0];
+    with->other = gpu_coll_types[kind][1];
+    with->extent = gpu_coll_shapes[kind][0].extent;
+    with->count = large ? 3000 : 200;
+    call(with, what, form, turn, kind, rule, state);
+    with->count = 5;
+    call(with, what, form, turn, kind, rule, state);
+}
+
+/* Each memory, with each type in turn; the first call has large parts. In test/run --all: each
+ * memory with each type. */
 static void every_turn(gpu_coll_t *with, const char *name, const rule_t *rule, uint64_t *state)
 {
     static const turn_t turns[] = {ALL_GPU, ALL_GPU, ONE_CPU, ALL_GPU, ONE_GPU, ALL_GPU};
+    const int rounds = NULL != getenv("UMRDDT_TEST_ALL") ? GPU_COLL_TYPES : 1;
     const gpu_coll_case_t *what = case_of(name);
+    const int first = (int) (what - gpu_coll_cases);
 
-    for (int kind = 0; kind < GPU_COLL_TYPES; ++kind) {
-        with->type = gpu_coll_types[kind][0];
-        with->other = gpu_coll_types[kind][1];
-        with->extent = gpu_coll_shapes[kind][0].extent;
-        for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); ++i) {
+    for (int round = 0; round < rounds; ++round) {
+        for (int i = 0; i < (int) (sizeof(turns) / sizeof(turns[0])); ++i) {
             if (!with->inter) {
                 with->root = (int) ((mpitest_random(state) >> 8) % (uint64_t) with->size);
                 with->gives = with->root == with->rank;
             }
-            with->count = 0 == i ? 3000 : 200;
-            call(with, what, GPU_COLL_BLOCKING, turns[i], kind, rule, state);
-            with->count = 5;
-            call(with, what, GPU_COLL_BLOCKING, turns[i], kind, rule, state);
+            two_calls(with, what, GPU_COLL_BLOCKING, turns[i], (first + round + i) % GPU_COLL_TYPES,
+                      0 == i, rule, state);
         }
         for (int form = GPU_COLL_NONBLOCKING; form < GPU_COLL_FORMS; ++form) {
-            const turn_t turn = 0 == (kind + form) % 2 ? ALL_GPU : ONE_CPU;
+            const turn_t turn = 0 == (first + round + form) % 2 ? ALL_GPU : ONE_CPU;
 
             if (gpu_coll_has_form((gpu_coll_form_t) form)) {
-                with->count = 200;
-                call(with, what, (gpu_coll_form_t) form, turn, kind, rule, state);
-                with->count = 5;
-                call(with, what, (gpu_coll_form_t) form, turn, kind, rule, state);
+                two_calls(with, what, (gpu_coll_form_t) form, turn,
+                          (first + round + form) % GPU_COLL_TYPES, false, rule, state);
             }
         }
     }

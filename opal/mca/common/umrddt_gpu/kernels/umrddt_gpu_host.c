@@ -10,6 +10,20 @@
 
 #include "umrddt_gpu_parts.h"
 
+static void *host_at(uint64_t address, uint32_t width, int write)
+{
+    (void) width;
+    (void) write;
+    return (void *) (uintptr_t) address;
+}
+
+static const void *host_list(uint64_t address)
+{
+    return (const void *) (uintptr_t) address;
+}
+
+umrddt_gpu_host_memory_t umrddt_gpu_host_memory = {host_at, host_list};
+
 #define KERNEL(SHAPE, SOURCE, TARGET, BITS)                                                   \
     static void run_##SHAPE##_##SOURCE##_##TARGET##_##BITS(const umrddt_gpu_thread_t *thread, \
                                                            const void *argument)              \

@@ -142,13 +142,20 @@ UMRDDT_GPU_FN void umrddt_gpu_store(const umrddt_gpu_thread_t *thread, uint64_t 
 
 #include <string.h>
 
-/* Host address of device memory, and of a side's list: the software driver overrides it. */
-#if !defined(UMRDDT_GPU_AT)
-#define UMRDDT_GPU_AT(address, width, write) ((void *) (uintptr_t) (address))
-#define UMRDDT_GPU_LIST(address)             ((const void *) (uintptr_t) (address))
-#endif
+/** How the kernels reach device memory: a list or an access of that many bytes at an address. */
+typedef struct umrddt_gpu_host_memory_t {
+    void *(*at)(uint64_t address, uint32_t width, int write);
+    const void *(*list)(uint64_t address);
+} umrddt_gpu_host_memory_t;
 
+/** By default the addresses are the host's. The software driver replaces both functions. */
+extern umrddt_gpu_host_memory_t umrddt_gpu_host_memory;
+
+#define UMRDDT_GPU_LIST(address) umrddt_gpu_host_memory.list(address)
+
+#if !defined(UMRDDT_GPU_FN)
 #define UMRDDT_GPU_FN static inline __attribute__((always_inline, unused))
+#endif
 #define UMRDDT_GPU_UNROLL
 #define UMRDDT_GPU_BY_WIDTH(WIDTH, CALL) CALL(WIDTH)
 
@@ -157,26 +164,28 @@ UMRDDT_GPU_FN uint32_t umrddt_gpu_mulhi(uint32_t a, uint32_t b)
     return (uint32_t) ((uint64_t) a * b >> 32);
 }
 
-UMRDDT_GPU_FN umrddt_gpu_word_t umrddt_gpu_load(const umrddt_gpu_thread_t *thread, uint64_t from,
-                                                uint32_t width)
+/* Calls, as the hundreds of kernels would take minutes to compile with each access inlined. */
+static __attribute__((noinline, unused)) umrddt_gpu_word_t
+umrddt_gpu_load(const umrddt_gpu_thread_t *thread, uint64_t from, uint32_t width)
 {
     umrddt_gpu_word_t word = {0, 0};
 
     if (0 != (from & (width - 1))) {
         ++thread->counts->misaligned;
     }
-    memcpy(&word, UMRDDT_GPU_AT(from, width, 0), width);
+    memcpy(&word, umrddt_gpu_host_memory.at(from, width, 0), width);
     return word;
 }
 
-UMRDDT_GPU_FN void umrddt_gpu_store(const umrddt_gpu_thread_t *thread, uint64_t to, uint32_t width,
-                                    umrddt_gpu_word_t word)
+static __attribute__((noinline, unused)) void umrddt_gpu_store(const umrddt_gpu_thread_t *thread,
+                                                               uint64_t to, uint32_t width,
+                                                               umrddt_gpu_word_t word)
 {
     if (0 != (to & (width - 1))) {
         ++thread->counts->misaligned;
     }
     ++thread->counts->accesses[__builtin_ctz(width)];
-    memcpy(UMRDDT_GPU_AT(to, width, 1), &word, width);
+    memcpy(umrddt_gpu_host_memory.at(to, width, 1), &word, width);
 }
 
 #endif /* __CUDACC__ */
