@@ -290,15 +290,14 @@ static unsigned long long sides_packed(const char *name, int kind, uint64_t *sta
     return gpu_coll_counter(GPU_COLL_SIDES_PACKED) - before;
 }
 
-/* Parts of a staged alltoallw are packed if one of them is not contiguous. In place, it is staged.
- */
+/* Parts of a staged alltoallw are packed if one of them is not contiguous. */
 static void packs(uint64_t *state)
 {
     const unsigned long long both = 0 == pvars_parameter("coll_umrddt_direct", 1) ? 2 : 0;
 
     CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_VECTOR, state), both);
     CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_MIXED, state), both);
-    CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_VECTOR, state), 1);
+    CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_VECTOR, state), both / 2);
     CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_PLAIN, state), 0);
     CHECK_INT(sides_packed("alltoallv", GPU_COLL_VECTOR, state), 0);
 }
@@ -569,6 +568,10 @@ static void broken_direct(void)
                          MPI_COMM_WORLD, &request));
     CHECK(MPI_SUCCESS != MPI_Wait(&request, MPI_STATUS_IGNORE));
     CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 2);
+    MPI_OK(MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory[1]->addr, PART, MPI_BYTE,
+                         MPI_COMM_WORLD, &request));
+    CHECK(MPI_SUCCESS != MPI_Wait(&request, MPI_STATUS_IGNORE));
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 3);
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK_INT(here, mpitest.size);
 }
@@ -595,16 +598,20 @@ static void truncated(void)
         fewer[i] = 0 == mpitest.rank && last == i ? PART - 1 : PART;
         displs[i] = i * PART;
     }
-    for (int turn = 0; turn < 8; ++turn) {
-        const bool wrong = 0 == turn % 2;
-        const int all = 2 > turn ? mpitest.size * PART : 4 > turn ? PART : (int) most;
+    for (int turn = 0; turn < 10; ++turn) {
+        const bool wrong = 0 == turn % 2, alltoall = 2 > turn || 8 <= turn;
+        const int all = alltoall ? mpitest.size * PART : 4 > turn ? PART : (int) most;
         int rc;
 
         for (int i = 0; i < all; ++i) {
-            values[i] = 2 > turn ? mpitest.rank + turn : 0 == mpitest.rank ? i + turn : -1;
+            values[i] = alltoall ? mpitest.rank + turn : 0 == mpitest.rank ? i + turn : -1;
         }
         gpu_write(memory[0], 0, values, (size_t) all * sizeof(int));
-        if (6 <= turn) {
+        if (8 <= turn) {
+            rc = MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, memory[0]->addr,
+                               wrong ? fewer : counts, displs, MPI_INT, MPI_COMM_WORLD);
+            gpu_read(memory[0], 0, values, (size_t) all * sizeof(int));
+        } else if (6 <= turn) {
             MPI_Request request;
 
             MPI_OK(MPI_Ibcast(memory[0]->addr, wrong && victim == mpitest.rank ? all - 64 : all,
@@ -620,16 +627,16 @@ static void truncated(void)
                            MPI_INT, 0, MPI_COMM_WORLD);
             gpu_read(memory[0], 0, values, (size_t) all * sizeof(int));
         }
-        if (wrong && (2 > turn ? 0 : victim) == mpitest.rank) {
+        if (wrong && (alltoall ? 0 : victim) == mpitest.rank) {
             CHECK_INT(mpitest_error_class(rc), MPI_ERR_TRUNCATE);
         } else if (!wrong) {
             CHECK_INT(rc, MPI_SUCCESS);
             for (int i = 0; i < all; ++i) {
-                CHECK_INT(values[i], 2 > turn ? i / PART + turn : i + turn);
+                CHECK_INT(values[i], alltoall ? i / PART + turn : i + turn);
             }
         }
     }
-    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 8);
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 10);
     free(values);
     gpu_memory_free(memory[0]);
     gpu_memory_free(memory[1]);
@@ -767,6 +774,9 @@ static const mpitest_part_t parts[] = {
     {"any-tag", gpu_coll_any_tag},
     {"order", gpu_coll_order},
     {"freed", gpu_coll_freed},
+    {"pending", gpu_coll_pending},
+    {"in-place", gpu_coll_in_place},
+    {"large-ibcast", gpu_coll_large_ibcast},
     {NULL, NULL},
 };
 

@@ -84,6 +84,10 @@ bool gpu_coll_has_form(gpu_coll_form_t form);
 void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm,
                             MPI_Request *request);
 
+/** MPI_Bcast_init; MPI_REQUEST_NULL where there is none. */
+void gpu_coll_bcast_init(void *address, int count, MPI_Datatype type, int root, MPI_Comm comm,
+                         MPI_Request *request);
+
 /** MPI_Alltoallw_init with the same arrays for both sides; MPI_REQUEST_NULL where there is none. */
 void gpu_coll_alltoallw_init(const void *from, void *to, const int *counts, const int *displs,
                              const MPI_Datatype *types, MPI_Comm comm, MPI_Request *request);
@@ -180,6 +184,9 @@ void gpu_coll_rule(void);
 /** This Open MPI has CUDA and gets contiguous buffers, so few calls are from GPU to GPU. */
 extern bool gpu_coll_has_cuda;
 
+/** Returns true if all processes do direct collectives, and GPU memory is not passed through. */
+bool gpu_coll_is_enabled(void);
+
 /** Calls from GPU to GPU, between calls in which some buffers are in system memory. */
 void gpu_coll_direct(uint64_t *state);
 void gpu_coll_large_bcast(uint64_t *state);
@@ -202,5 +209,16 @@ void gpu_coll_unequal(uint64_t *state);
 
 /** Wildcards of the application, beside messages of collectives. */
 void gpu_coll_any_tag(uint64_t *state);
+
+/* gpu_coll_steps.c */
+
+/** More nonblocking calls than there are tags, which are waited for from the last to the first. */
+void gpu_coll_pending(uint64_t *state);
+
+/** All-to-alls in place with large parts. */
+void gpu_coll_in_place(uint64_t *state);
+
+/** Nonblocking and persistent broadcasts in pieces, two at once. */
+void gpu_coll_large_ibcast(uint64_t *state);
 
 #endif /* GPU_COLL_H */

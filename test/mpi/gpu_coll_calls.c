@@ -12,19 +12,7 @@
 
 #include "gpu_coll.h"
 
-#if defined(OMPI_MAJOR_VERSION) && 5 > OMPI_MAJOR_VERSION
-#include <mpi-ext.h>
-#endif
-
-#if 4 <= MPI_VERSION || (defined(OMPI_MAJOR_VERSION) && 5 <= OMPI_MAJOR_VERSION)
-#define HAS_PERSISTENT   1
-#define PERSISTENT(name) MPI_##name##_init
-#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
-#define HAS_PERSISTENT   1
-#define PERSISTENT(name) MPIX_##name##_init
-#else
-#define HAS_PERSISTENT 0
-#endif
+#include "persistent.h"
 
 #define RANKS 16
 
@@ -114,6 +102,21 @@ void gpu_coll_alltoall_init(const void *from, void *to, int bytes, MPI_Comm comm
     (void) from;
     (void) to;
     (void) bytes;
+    (void) comm;
+    *request = MPI_REQUEST_NULL;
+#endif
+}
+
+void gpu_coll_bcast_init(void *address, int count, MPI_Datatype type, int root, MPI_Comm comm,
+                         MPI_Request *request)
+{
+#if HAS_PERSISTENT
+    MPI_OK(PERSISTENT(Bcast)(address, count, type, root, comm, MPI_INFO_NULL, request));
+#else
+    (void) address;
+    (void) count;
+    (void) type;
+    (void) root;
     (void) comm;
     *request = MPI_REQUEST_NULL;
 #endif

@@ -23,7 +23,7 @@
 
 bool gpu_coll_has_cuda;
 
-static bool is_enabled(void)
+bool gpu_coll_is_enabled(void)
 {
     const char *base = getenv("UMRDDT_TEST_BASE");
 
@@ -54,6 +54,7 @@ typedef struct rule_t {
     bool small;   /* without a minimum of bytes */
     bool always;  /* blocking calls with any memory */
     bool request; /* nonblocking and persistent calls with any memory */
+    bool rooted;  /* on an intercommunicator, with a root: of these, with any bytes */
 } rule_t;
 
 /* One call, which is verified: first on system memory. It must be direct, or must not be. */
@@ -70,7 +71,9 @@ static void call(const gpu_coll_t *with, const gpu_coll_case_t *what, gpu_coll_f
     unsigned long long wanted = 0;
     gpu_coll_run_t run;
 
-    if (large || rule->small) {
+    if (GPU_COLL_BLOCKING == form && rule->rooted && !rule->small && MPI_PROC_NULL == with->root) {
+        wanted = 0;
+    } else if (large || rule->small || (GPU_COLL_BLOCKING != form && rule->rooted)) {
         /* a persistent call is started once on system memory, then twice */
         wanted = any ? (GPU_COLL_PERSISTENT == form ? 3 : 2)
                      : (GPU_COLL_BLOCKING == form && ALL_GPU == turn ? 1 : 0);
@@ -138,7 +141,8 @@ static void every_turn_intra(MPI_Comm comm, const char *name, int neighbours, co
     every_turn(&with, name, rule, state);
 }
 
-/* Collectives without a root on an intercommunicator of two groups of different sizes. */
+/* Collectives on an intercommunicator of two groups of different sizes. The root, if there is one,
+ * is the last process of the first group. */
 static void groups_direct(uint64_t *state)
 {
     static const struct {
@@ -148,18 +152,24 @@ static void groups_direct(uint64_t *state)
                  {"allgatherv", {.small = true, .request = true}},
                  {"alltoall", {.always = true, .request = true}},
                  {"alltoallv", {.small = true, .always = true, .request = true}},
-                 {"alltoallw", {.small = true, .always = true, .request = true}}};
-    const bool first = mpitest.rank < (mpitest.size + 1) / 2;
+                 {"alltoallw", {.small = true, .always = true, .request = true}},
+                 {"gather", {.always = true, .request = true, .rooted = true}},
+                 {"gatherv", {.small = true, .always = true, .request = true, .rooted = true}},
+                 {"scatter", {.always = true, .request = true, .rooted = true}},
+                 {"scatterv", {.small = true, .always = true, .request = true, .rooted = true}}};
+    const int last = (mpitest.size + 1) / 2 - 1;
+    const bool first = mpitest.rank <= last;
     gpu_coll_t with = {.inter = true};
     MPI_Comm half;
 
     MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, first, mpitest.rank, &half));
     for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); ++i) {
-        MPI_OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? (mpitest.size + 1) / 2 : 0, 3,
-                                    &with.comm));
+        MPI_OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? last + 1 : 0, 3, &with.comm));
         MPI_OK(MPI_Comm_rank(with.comm, &with.rank));
         MPI_OK(MPI_Comm_size(with.comm, &with.size));
         MPI_OK(MPI_Comm_remote_size(with.comm, &with.others));
+        with.gives = last == mpitest.rank;
+        with.root = !first ? last : with.gives ? MPI_ROOT : MPI_PROC_NULL;
         every_turn(&with, moves[i].name, &moves[i].rule, state);
         MPI_OK(MPI_Comm_free(&with.comm));
     }
@@ -259,8 +269,11 @@ void gpu_coll_direct(uint64_t *state)
                  {"allgatherv", {.small = true, .request = true}},
                  {"allgatherv_in_place", {.small = true, .request = true}},
                  {"alltoall", {.request = true}},
+                 {"alltoall_in_place", {.request = true}},
                  {"alltoallv", {.small = true, .request = true}},
+                 {"alltoallv_in_place", {.small = true, .request = true}},
                  {"alltoallw", {.small = true, .request = true}},
+                 {"alltoallw_in_place", {.small = true, .request = true}},
                  {"alltoallv_tight", {.small = true, .request = true}},
                  {"alltoallw_tight", {.small = true, .request = true}},
                  {"bcast", {.request = true}},
@@ -274,18 +287,13 @@ void gpu_coll_direct(uint64_t *state)
                  {"scatterv_in_place", {.small = true, .request = true}}};
     MPI_Comm comm;
 
-    if (!is_enabled()) {
+    if (!gpu_coll_is_enabled()) {
         return;
     }
     for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); ++i) {
-        rule_t rule = moves[i].rule;
-
-        if (gpu_coll_is(case_of(moves[i].name), "bcast")) {
-            rule.request = 4 >= mpitest.size;
-        }
         /* its own communicator: Open MPI does some collectives by others, which count, too */
         MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-        every_turn_intra(comm, moves[i].name, 0, &rule, state);
+        every_turn_intra(comm, moves[i].name, 0, &moves[i].rule, state);
         MPI_OK(MPI_Comm_free(&comm));
     }
     groups_direct(state);
@@ -338,7 +346,8 @@ void gpu_coll_large_bcast(uint64_t *state)
                 mpitest_fail(__FILE__, __LINE__, "turn %d, integer %d: %d", turn, i, numbers[i]);
             }
         }
-        CHECK(0 == turn || !is_enabled() || direct + 1 == gpu_coll_counter(GPU_COLL_DIRECT));
+        CHECK(0 == turn || !gpu_coll_is_enabled()
+              || direct + 1 == gpu_coll_counter(GPU_COLL_DIRECT));
     }
     MPI_OK(MPI_Type_free(&gaps));
     MPI_OK(MPI_Type_free(&one));
@@ -369,7 +378,7 @@ void gpu_coll_schedule(uint64_t *state)
     if (0 == pvars_parameter("coll_umrddt_direct", 1) || 2 > mpitest.size) {
         bcasts(comm, 100, bytes, sizeof(bytes));
         CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
-    } else if (is_enabled()) {
+    } else if (gpu_coll_is_enabled()) {
         bcasts(comm, 100, bytes, sizeof(bytes));
         CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements += 7);
         bcasts(comm, 100, bytes, sizeof(bytes) - 1);
@@ -444,7 +453,7 @@ void gpu_coll_unequal(uint64_t *state)
         gpu_memory_free(memory[1]);
     }
     if (MPI_COMM_NULL != comm) {
-        CHECK(!is_enabled() || 0 < gpu_coll_counter(GPU_COLL_DIRECT));
+        CHECK(!gpu_coll_is_enabled() || 0 < gpu_coll_counter(GPU_COLL_DIRECT));
         MPI_OK(MPI_Comm_free(&comm));
     }
 }
@@ -589,7 +598,7 @@ void gpu_coll_freed(uint64_t *state)
     MPI_Comm comm;
 
     (void) state;
-    if (!is_enabled()) {
+    if (!gpu_coll_is_enabled()) {
         return;
     }
     from = gpu_memory(GPU_DEVICE, bytes);
@@ -640,6 +649,7 @@ void gpu_coll_freed(uint64_t *state)
 typedef struct worker_t {
     gpu_memory_t *memory[4];
     gpu_memory_t *other; /* of a broadcast */
+    gpu_memory_t *both;  /* of an all-to-all in place */
     MPI_Comm comm;
     int part; /* bytes */
 } worker_t;
@@ -647,12 +657,12 @@ typedef struct worker_t {
 static void *move_often(void *argument)
 {
     const worker_t *with = argument;
-    MPI_Request requests[3], persistent;
+    MPI_Request requests[4], persistent;
 
     gpu_coll_alltoall_init(with->memory[1]->addr, with->memory[3]->addr, with->part, with->comm,
                            &persistent);
     for (int i = 0; i < 50; ++i) {
-        int left = 3;
+        int left = 4;
 
         MPI_OK(MPI_Ialltoall(with->memory[0]->addr, with->part, MPI_BYTE, with->memory[2]->addr,
                              with->part, MPI_BYTE, with->comm, &requests[0]));
@@ -662,10 +672,12 @@ static void *move_often(void *argument)
         requests[1] = persistent;
         MPI_OK(MPI_Ibcast(with->other->addr, with->part, MPI_BYTE, i % mpitest.size, with->comm,
                           &requests[2]));
+        MPI_OK(MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, with->both->addr, with->part,
+                             MPI_BYTE, with->comm, &requests[3]));
         while (0 < left) {
             int index;
 
-            MPI_OK(MPI_Waitany(3, requests, &index, MPI_STATUS_IGNORE));
+            MPI_OK(MPI_Waitany(4, requests, &index, MPI_STATUS_IGNORE));
             left = MPI_UNDEFINED == index ? 0 : left - 1;
         }
     }
@@ -693,6 +705,11 @@ void gpu_coll_threads(void)
         MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &workers[t].comm));
         workers[t].part = PART;
         workers[t].other = gpu_memory(GPU_DEVICE, bytes);
+        workers[t].both = gpu_memory(GPU_DEVICE, bytes);
+        for (size_t i = 0; i < bytes; ++i) {
+            data[i] = (unsigned char) (1 + t + 16 * mpitest.rank + 4 * (int) (i / PART));
+        }
+        gpu_write(workers[t].both, 0, data, bytes);
         for (int m = 0; m < 4; ++m) {
             memset(data, 1 + t + 16 * mpitest.rank + 8 * (m % 2), bytes);
             workers[t].memory[m] = gpu_memory(0 == t && 3 == m ? GPU_HOST : GPU_DEVICE, bytes);
@@ -712,12 +729,18 @@ void gpu_coll_threads(void)
                 CHECK_INT(data[i], 1 + t + 16 * (int) (i / PART) + 8 * (m % 2));
             }
         }
+        /* the second exchange of each two undoes the first */
+        gpu_read(workers[t].both, 0, data, bytes);
+        for (size_t i = 0; i < bytes; ++i) {
+            CHECK_INT(data[i], 1 + t + 16 * mpitest.rank + 4 * (int) (i / PART));
+        }
         for (int m = 0; m < 4; ++m) {
             gpu_memory_free(workers[t].memory[m]);
         }
+        gpu_memory_free(workers[t].both);
         gpu_memory_free(workers[t].other);
         MPI_OK(MPI_Comm_free(&workers[t].comm));
     }
-    CHECK(direct + THREADS * 100 <= gpu_coll_counter(GPU_COLL_DIRECT));
+    CHECK(direct + THREADS * 150 <= gpu_coll_counter(GPU_COLL_DIRECT));
     free(data);
 }

@@ -12,12 +12,16 @@
  * system memory. Counters prove that the data went from GPU to GPU where all buffers are there. All
  * values are small integers, so that sums of floating point numbers do not depend on their order.
  *
- * --mode fail: a kernel of rank 0 fails (by umrddt_sim). --mode times: prints times of
- * MPI_Allreduce. --mode threads: threads that share scratch memory for one call only.
+ * Nonblocking and persistent calls are direct with any memory.
+ *
+ * --mode fail: a kernel of rank 0 fails (by umrddt_sim); fail-request: of MPI_Iallreduce. --mode
+ * times: prints times of MPI_Allreduce. --mode threads: threads that share scratch memory for one
+ * call only.
  */
 
 #include "gpu_memory.h"
 #include "mpitest.h"
+#include "persistent.h"
 #include "pvars.h"
 
 #include <pthread.h>
@@ -211,11 +215,19 @@ typedef enum call_t {
     CALLS
 } call_t;
 
+typedef enum form_t {
+    BLOCKING,
+    NONBLOCKING,
+    PERSISTENTLY,
+    FORMS
+} form_t;
+
 typedef struct job_t {
     MPI_Comm comm;
     MPI_Comm host; /* the same processes, for the calls on system memory */
     int size, rank, root;
     call_t call;
+    form_t form;
     int count;     /* elements that all ranks give */
     int *rcounts;  /* of the results of a reduce_scatter */
     size_t result; /* elements of this rank's result */
@@ -225,25 +237,38 @@ typedef struct job_t {
     MPI_Op op;
 } job_t;
 
-static int call(const job_t *job, MPI_Comm comm, void *s, void *r)
+#if HAS_PERSISTENT
+#define INIT(name, ...) PERSISTENT(name)(__VA_ARGS__, comm, MPI_INFO_NULL, request)
+#else
+#define INIT(name, ...) MPI_ERR_UNSUPPORTED_OPERATION
+#endif
+
+#define CALL(name, nonblocking, ...)                                        \
+    (BLOCKING == form      ? MPI_##name(__VA_ARGS__, comm)                  \
+     : NONBLOCKING == form ? MPI_I##nonblocking(__VA_ARGS__, comm, request) \
+                           : INIT(name, __VA_ARGS__))
+
+static int call(const job_t *job, form_t form, MPI_Comm comm, void *s, void *r,
+                MPI_Request *request)
 {
     const void *from =
         job->in_place && (REDUCE != job->call || job->root == job->rank) ? MPI_IN_PLACE : s;
+    const MPI_Datatype type = job->type->type;
 
     switch (job->call) {
     case ALLREDUCE:
-        return MPI_Allreduce(from, r, job->count, job->type->type, job->op, comm);
+        return CALL(Allreduce, allreduce, from, r, job->count, type, job->op);
     case REDUCE:
-        return MPI_Reduce(from, r, job->count, job->type->type, job->op, job->root, comm);
+        return CALL(Reduce, reduce, from, r, job->count, type, job->op, job->root);
     case REDUCE_SCATTER:
-        return MPI_Reduce_scatter(from, r, job->rcounts, job->type->type, job->op, comm);
+        return CALL(Reduce_scatter, reduce_scatter, from, r, job->rcounts, type, job->op);
     case REDUCE_SCATTER_BLOCK:
-        return MPI_Reduce_scatter_block(from, r, job->count / job->size, job->type->type, job->op,
-                                        comm);
+        return CALL(Reduce_scatter_block, reduce_scatter_block, from, r, job->count / job->size,
+                    type, job->op);
     case SCAN:
-        return MPI_Scan(from, r, job->count, job->type->type, job->op, comm);
+        return CALL(Scan, scan, from, r, job->count, type, job->op);
     default:
-        return MPI_Exscan(from, r, job->count, job->type->type, job->op, comm);
+        return CALL(Exscan, exscan, from, r, job->count, type, job->op);
     }
 }
 
@@ -262,6 +287,7 @@ static void draw(job_t *job, int count, uint64_t *state)
     job->call = (call_t) (mpitest_random(state) % CALLS);
     job->root = (int) (mpitest_random(state) % (uint64_t) job->size);
     job->in_place = 0 == mpitest_random(state) % 3;
+    job->form = (form_t) (mpitest_random(state) % (HAS_PERSISTENT ? FORMS : PERSISTENTLY));
     job->count = count;
     if (REDUCE_SCATTER_BLOCK == job->call) {
         job->count = (count + job->size - 1) / job->size * job->size;
@@ -332,6 +358,35 @@ static bool same(const job_t *job, const unsigned char *got, const unsigned char
     return true;
 }
 
+/* Calls may have to do without scratch memory. */
+static bool lacks_scratch(void)
+{
+    return (1 << 20) > pvars_parameter("pml_umrddt_pack_scratch", 1 << 20);
+}
+
+/* Write the buffers, and do the call on them. */
+static void call_on(const job_t *job, gpu_memory_t *memory[2], const unsigned char *s,
+                    const unsigned char *r, size_t bytes)
+{
+    const int starts = PERSISTENTLY == job->form ? 2 : 1;
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    for (int i = 0; i < starts; ++i) {
+        gpu_write(memory[0], 0, s, bytes);
+        gpu_write(memory[1], 0, r, bytes + GUARD);
+        if (0 == i) {
+            MPI_OK(call(job, job->form, job->comm, memory[0]->addr, memory[1]->addr, &request));
+        }
+        if (PERSISTENTLY == job->form) {
+            MPI_OK(MPI_Start(&request));
+        }
+        MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+    if (MPI_REQUEST_NULL != request) {
+        MPI_OK(MPI_Request_free(&request));
+    }
+}
+
 /* Fully specified: buffers of these kinds. @return whether the data went from GPU to GPU */
 static bool run(const job_t *job, gpu_kind_t send, gpu_kind_t recv, uint64_t seed)
 {
@@ -348,14 +403,12 @@ static bool run(const job_t *job, gpu_kind_t send, gpu_kind_t recv, uint64_t see
     if (job->in_place && (REDUCE != job->call || job->root == job->rank)) {
         memcpy(r, s, bytes);
     }
-    gpu_write(memory[0], 0, s, bytes);
-    gpu_write(memory[1], 0, r, bytes + GUARD);
-    MPI_OK(call(job, job->comm, memory[0]->addr, memory[1]->addr));
+    call_on(job, memory, s, r, bytes);
     was_direct = direct < counter(DIRECT);
-    CHECK(direct + 1 >= counter(DIRECT));
-    CHECK(!was_direct || staged == counter(STAGED));
+    CHECK(direct + (PERSISTENTLY == job->form ? 2 : 1) >= counter(DIRECT));
+    CHECK(!was_direct || staged == counter(STAGED) || GPU_VMM == send || lacks_scratch());
     gpu_read(memory[1], 0, got, bytes + GUARD);
-    MPI_OK(call(job, job->host, s, r));
+    MPI_OK(call(job, BLOCKING, job->host, s, r, NULL));
     if (EXSCAN != job->call || 0 < job->rank) {
         CHECK(same(job, got, r, job->result));
     }
@@ -423,19 +476,21 @@ static void on(MPI_Comm comm, int n, const int *counts, int counts_n, bool mixed
             int length;
 
             MPI_OK(MPI_Type_get_name(job.type->type, name, &length));
-            printf("call %d, %s, operation %d, count %d, mix %d%s\n", (int) job.call, name,
-                   job.which, job.count, mix, job.in_place ? ", in place" : "");
+            printf("call %d, form %d, %s, operation %d, count %d, mix %d%s\n", (int) job.call,
+                   (int) job.form, name, job.which, job.count, mix,
+                   job.in_place ? ", in place" : "");
             fflush(stdout);
         }
         direct = run(&job, send, recv, seed);
         if (!enabled || (size_t) job.count * (size_t) job.type->extent < least) {
             CHECK(!direct);
-        } else if (ALL == mix || INNER == mix) {
+        } else if (ALL == mix || INNER == mix || BLOCKING != job.form) {
             int bytes;
 
             /* bytes of data, without gaps */
             MPI_OK(MPI_Type_size(job.type->type, &bytes));
-            CHECK(mixed || direct || (size_t) job.count * (size_t) bytes < least);
+            CHECK(((mixed || lacks_scratch()) && BLOCKING == job.form) || direct
+                  || (size_t) job.count * (size_t) bytes < least);
         } else {
             CHECK(!direct);
         }
@@ -535,6 +590,56 @@ static void steady(uint64_t *state)
     gpu_memory_free(memory);
 }
 
+/* More calls in progress than there are tags: of two kinds, on GPUs and not, which end without the
+ * handle of their communicator. The odd ranks begin to wait with the last. */
+static void pending(uint64_t *state)
+{
+    enum {
+        MANY = 70,
+        COUNT = 4096
+    };
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, MANY * COUNT * sizeof(double)),
+                               gpu_memory(GPU_HOST, MANY * COUNT * sizeof(double))};
+    double *values = malloc(COUNT * sizeof(double));
+    MPI_Request requests[MANY];
+    MPI_Comm comm;
+
+    (void) state;
+    CHECK(NULL != values);
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    for (int k = 0; k < MANY; ++k) {
+        gpu_memory_t *where = memory[0 == (k + mpitest.rank) % 5 ? 1 : 0];
+        unsigned char *at = where->addr + (size_t) k * COUNT * sizeof(double);
+
+        for (int i = 0; i < COUNT; ++i) {
+            values[i] = i % 7 + k + mpitest.rank;
+        }
+        gpu_write(where, (size_t) k * COUNT * sizeof(double), values, COUNT * sizeof(double));
+        if (0 == k % 2) {
+            MPI_OK(
+                MPI_Iallreduce(MPI_IN_PLACE, at, COUNT, MPI_DOUBLE, MPI_SUM, comm, &requests[k]));
+        } else {
+            MPI_OK(MPI_Iscan(MPI_IN_PLACE, at, COUNT, MPI_DOUBLE, MPI_SUM, comm, &requests[k]));
+        }
+    }
+    MPI_OK(MPI_Comm_free(&comm));
+    for (int i = 0; i < MANY; ++i) {
+        MPI_OK(MPI_Wait(&requests[0 == mpitest.rank % 2 ? i : MANY - 1 - i], MPI_STATUS_IGNORE));
+    }
+    for (int k = 0; k < MANY; ++k) {
+        const int n = 0 == k % 2 ? mpitest.size : mpitest.rank + 1;
+
+        gpu_read(memory[0 == (k + mpitest.rank) % 5 ? 1 : 0], (size_t) k * COUNT * sizeof(double),
+                 values, COUNT * sizeof(double));
+        for (int i = 0; i < COUNT; ++i) {
+            CHECK(n * (i % 7 + k) + n * (n - 1) / 2 == values[i]);
+        }
+    }
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
+    free(values);
+}
+
 /* A buffer that is not significant may be anywhere. */
 static void elsewhere(uint64_t *state)
 {
@@ -615,7 +720,10 @@ static void broken(void)
         COUNT = 3000
     };
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, COUNT * sizeof(int));
-    const bool parts = pvars_parameter("coll_umrddt_segment", 0) < COUNT * (int) sizeof(int) / 2;
+    const bool nonblocking = 0 == strcmp(mpitest.mode, "fail-request");
+    const bool parts =
+        nonblocking || pvars_parameter("coll_umrddt_segment", 0) < COUNT * (int) sizeof(int) / 2;
+    MPI_Request request;
     int values[COUNT], failed = 0, all = 0;
 
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -626,7 +734,13 @@ static void broken(void)
             values[i] = mpitest.rank + i;
         }
         gpu_write(memory, 0, values, sizeof(values));
-        rc = MPI_Allreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (nonblocking) {
+            MPI_OK(MPI_Iallreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM,
+                                  MPI_COMM_WORLD, &request));
+            rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else {
+            rc = MPI_Allreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        }
         gpu_read(memory, 0, values, sizeof(values));
         if (MPI_SUCCESS != rc) {
             CHECK_INT(mpitest_error_class(rc),
@@ -660,8 +774,16 @@ static void *reduce_often(void *argument)
     const worker_t *worker = argument;
 
     for (int i = 0; i < 100; ++i) {
-        MPI_OK(MPI_Allreduce(worker->memory[0]->addr, worker->memory[1]->addr, SHARED, MPI_INT,
-                             MPI_SUM, worker->comm));
+        MPI_Request request = MPI_REQUEST_NULL;
+
+        if (0 == i % 3) {
+            MPI_OK(MPI_Iallreduce(worker->memory[0]->addr, worker->memory[1]->addr, SHARED, MPI_INT,
+                                  MPI_SUM, worker->comm, &request));
+            MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        } else {
+            MPI_OK(MPI_Allreduce(worker->memory[0]->addr, worker->memory[1]->addr, SHARED, MPI_INT,
+                                 MPI_SUM, worker->comm));
+        }
     }
     return NULL;
 }
@@ -759,7 +881,8 @@ static void times(void)
 static const mpitest_part_t parts[] = {
     {"small", on_small}, {"medium", on_medium},  {"mixed", on_mixed},
     {"parts", on_parts}, {"fallback", fallback}, {"elsewhere", elsewhere},
-    {"local", local},    {"steady", steady},     {NULL, NULL},
+    {"local", local},    {"steady", steady},     {"pending", pending},
+    {NULL, NULL},
 };
 
 int main(int argc, char **argv)
@@ -774,7 +897,7 @@ int main(int argc, char **argv)
         mpitest_skip("there is no coll/umrddt, and the CPU cannot touch memory of GPUs");
     }
     gpu_begin_all();
-    if (0 == strcmp(mpitest.mode, "fail")) {
+    if (0 == strncmp(mpitest.mode, "fail", 4)) {
         broken();
     } else if (0 == strcmp(mpitest.mode, "threads")) {
         shared_scratch();

@@ -40,7 +40,7 @@ mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
 /** Increase with each change of the calls that are counted, or of the schedule. */
-#define AGREEMENT_VERSION 3
+#define AGREEMENT_VERSION 4
 
 /** open was called, and close was not. */
 static bool opened = false;

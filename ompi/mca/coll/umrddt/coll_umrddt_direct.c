@@ -20,15 +20,17 @@
 #include "ompi/mca/topo/base/base.h"
 
 #include "coll_umrddt_messages.h"
+#include "coll_umrddt_reduce.h"
 #include "coll_umrddt_request.h"
+#include "coll_umrddt_steps.h"
 
-/* A bcast of at least PIECE bytes for each process to at most PIECED processes goes in pieces. */
-#define PIECE  ((size_t) 128 << 10)
+/* A bcast of at least MCA_COLL_UMRDDT_PIECE bytes for each process to at most so many processes
+ * goes in pieces. */
 #define PIECED 32
 
 typedef mca_coll_umrddt_direct_t direct_t;
 
-/** Maximum number of messages of a request in one direction. */
+/** Maximum number of messages of a request in one direction, which are in progress at once. */
 static int most_messages(ompi_communicator_t *comm, mca_coll_umrddt_shape_t shape,
                          const mca_coll_umrddt_sides_t *sides)
 {
@@ -39,6 +41,10 @@ static int most_messages(ompi_communicator_t *comm, mca_coll_umrddt_shape_t shap
     case MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER:
     case MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL:
         return mca_coll_umrddt_messages_neighbours(comm);
+    case MCA_COLL_UMRDDT_BCAST_STEPS:
+        return mca_coll_umrddt_steps_window();
+    case MCA_COLL_UMRDDT_REDUCTION:
+        return 1; /* it has lists of its own */
     default:
         return mca_coll_umrddt_others(comm);
     }
@@ -188,9 +194,21 @@ static int list(direct_t *direct, ompi_communicator_t *comm, mca_coll_umrddt_sha
     case MCA_COLL_UMRDDT_BCAST:
         list_bcast(direct, comm, sides, root);
         return OMPI_SUCCESS;
+    case MCA_COLL_UMRDDT_ALLTOALL_IN_PLACE:
+        mca_coll_umrddt_steps_alltoall(direct, comm, sides);
+        return OMPI_SUCCESS;
+    case MCA_COLL_UMRDDT_BCAST_STEPS:
+        mca_coll_umrddt_steps_bcast(direct, comm, sides, root);
+        return OMPI_SUCCESS;
     default:
         return list_neighbours(direct, comm, sides, MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER == shape);
     }
+}
+
+static bool is_in_steps(mca_coll_umrddt_shape_t shape)
+{
+    return MCA_COLL_UMRDDT_ALLTOALL_IN_PLACE == shape || MCA_COLL_UMRDDT_BCAST_STEPS == shape
+           || MCA_COLL_UMRDDT_REDUCTION == shape;
 }
 
 int mca_coll_umrddt_direct_move(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
@@ -203,6 +221,9 @@ int mca_coll_umrddt_direct_move(mca_coll_umrddt_module_t *module, ompi_communica
 
     if (OMPI_SUCCESS != rc) {
         return rc;
+    }
+    if (NULL != module->direct->step) {
+        return mca_coll_umrddt_steps_run(module->direct);
     }
     MCA_COLL_UMRDDT_COUNT(direct);
     return mca_coll_umrddt_exchange(
@@ -217,10 +238,22 @@ int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_commun
     direct_t *direct = mca_coll_umrddt_messages_get(most_messages(comm, shape, sides));
     const int tag =
         persistent ? UMRDDT_COLLECTIVES_TAG + ++module->persistent : UMRDDT_COLLECTIVES_TAG;
-    int rc = NULL != direct ? list(direct, comm, shape, sides, root) : OMPI_ERR_OUT_OF_RESOURCE;
+    const bool in_turn = !persistent && is_in_steps(shape);
+    const uint64_t turn = in_turn ? module->sequence++ : 0;
+    int rc = NULL == direct ? OMPI_ERR_OUT_OF_RESOURCE
+             : MCA_COLL_UMRDDT_REDUCTION == shape
+                 ? mca_coll_umrddt_reduce_request(module, direct, comm, sides)
+                 : list(direct, comm, shape, sides, root);
 
     if (OMPI_SUCCESS == rc) {
         direct->tag = tag;
+        if (in_turn) {
+            const int which = (int) (turn % MCA_COLL_UMRDDT_TURNS);
+
+            direct->tag = UMRDDT_COLLECTIVES_TAG + UMRDDT_COLLECTIVES_TAGS - 1 - which;
+            direct->served = &module->served[which];
+            direct->turn = (uint32_t) (turn / MCA_COLL_UMRDDT_TURNS);
+        }
         return mca_coll_umrddt_request_messages(comm, direct, persistent, request);
     }
     mca_coll_umrddt_messages_put(direct);
@@ -255,18 +288,6 @@ static int bcast_tree(direct_t *direct, ompi_communicator_t *comm,
     return mca_coll_umrddt_wait_all(direct, rc);
 }
 
-/** Piece @p i of n pieces of a contiguous buffer. */
-static void piece_of(const mca_coll_umrddt_part_t *whole, int i, int n,
-                     mca_coll_umrddt_part_t *piece)
-{
-    const size_t most = whole->bytes / (size_t) n;
-    const size_t first = most * (size_t) i;
-
-    piece->address = (char *) whole->address + whole->type->super.true_lb + first;
-    piece->bytes = piece->count = i < n - 1 ? most : whole->bytes - first;
-    piece->type = &ompi_mpi_byte.dt;
-}
-
 /**
  * Large buffers, contiguous in all processes: the root sends a piece to each process, and each
  * process sends its piece to all others. The first receive of a process is that of its own piece.
@@ -280,12 +301,12 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
     int rc = OMPI_SUCCESS;
 
     if (rank != root) {
-        piece_of(whole, rank, size, &piece);
+        mca_coll_umrddt_piece_of(whole, rank, size, &piece);
         rc = mca_coll_umrddt_post_recv(direct, comm, &piece, root);
         posted = OMPI_SUCCESS == rc;
         for (int i = 0; i < size; ++i) {
             if (i != rank) {
-                piece_of(whole, i, size, &piece);
+                mca_coll_umrddt_piece_of(whole, i, size, &piece);
                 mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_recv(direct, comm, &piece, i));
             }
         }
@@ -295,11 +316,11 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
         }
     }
     for (int i = 1; rank == root && i < size; ++i) {
-        piece_of(whole, (root + i) % size, size, &piece);
+        mca_coll_umrddt_piece_of(whole, (root + i) % size, size, &piece);
         mca_coll_umrddt_note(&rc,
                              mca_coll_umrddt_post_send(direct, comm, &piece, (root + i) % size));
     }
-    piece_of(whole, rank, size, &piece);
+    mca_coll_umrddt_piece_of(whole, rank, size, &piece);
     for (int i = 1; i < size; ++i) {
         if ((rank + i) % size != root) {
             mca_coll_umrddt_note(
@@ -319,7 +340,8 @@ int mca_coll_umrddt_direct_bcast(mca_coll_umrddt_module_t *module, ompi_communic
     MCA_COLL_UMRDDT_COUNT(direct);
     mca_coll_umrddt_messages_begin(direct, comm, &sides->recv, &sides->recv);
     mca_coll_umrddt_side_part(&sides->recv, 0, &whole);
-    return bytes && 2 < size && PIECED >= size && PIECE <= whole.bytes / (size_t) size
+    return bytes && 2 < size && PIECED >= size
+                   && MCA_COLL_UMRDDT_PIECE <= whole.bytes / (size_t) size
                ? bcast_pieces(direct, comm, &whole, root)
                : bcast_tree(direct, comm, &whole, root);
 }

@@ -29,11 +29,14 @@ typedef enum mca_coll_umrddt_shape_t {
     MCA_COLL_UMRDDT_ALLGATHER, /**< to all the same: the only part of the send side, or with
                                     MPI_IN_PLACE this process's part of the receive side */
     MCA_COLL_UMRDDT_ALLTOALL,
+    MCA_COLL_UMRDDT_ALLTOALL_IN_PLACE, /**< in steps */
     MCA_COLL_UMRDDT_GATHER,
     MCA_COLL_UMRDDT_SCATTER,
-    MCA_COLL_UMRDDT_BCAST, /**< from the root to each process */
+    MCA_COLL_UMRDDT_BCAST,       /**< from the root to each process */
+    MCA_COLL_UMRDDT_BCAST_STEPS, /**< by other processes, in steps */
     MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER,
-    MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL
+    MCA_COLL_UMRDDT_NEIGHBOR_ALLTOALL,
+    MCA_COLL_UMRDDT_REDUCTION /**< coll_umrddt_reduce.h, in steps */
 } mca_coll_umrddt_shape_t;
 
 /**
@@ -82,7 +85,8 @@ static inline bool mca_coll_umrddt_is_request(mca_coll_umrddt_module_t *module,
                                               ompi_communicator_t *comm, bool persistent)
 {
     return mca_coll_umrddt_agrees(module, comm)
-           && (!persistent || UMRDDT_COLLECTIVES_TAGS - 1 > module->persistent);
+           && (!persistent
+               || UMRDDT_COLLECTIVES_TAGS - MCA_COLL_UMRDDT_TURNS - 1 > module->persistent);
 }
 
 END_C_DECLS

@@ -45,8 +45,8 @@ BEGIN_C_DECLS
  * - name_shape(comm, PARAMETERS): the messages of the nonblocking and the persistent form, or
  *   MCA_COLL_UMRDDT_NO_SHAPE; the same in all processes
  * - name_root(PARAMETERS): for these forms
- * - name_always(comm) is true if the blocking form has such messages, too, without an agreement;
- *   name_direct then gets 0 as @a all
+ * - name_always(comm, PARAMETERS) is true if the blocking form has such messages, too, without an
+ *   agreement; name_direct then gets 0 as @a all
  *
  * @param name        as in the module
  * @param parameters  the common parameters of the three forms, in parentheses
@@ -141,7 +141,7 @@ BEGIN_C_DECLS
 
 /** Do a blocking call by messages, if all processes do without an agreement. */
 #define MCA_COLL_UMRDDT_ALWAYS(name, given)                                             \
-    if (name##_always(comm)                                                             \
+    if (MCA_COLL_UMRDDT_APPLY(name##_always, comm, MCA_COLL_UMRDDT_LIST given)          \
         && MCA_COLL_UMRDDT_NO_SHAPE                                                     \
                != MCA_COLL_UMRDDT_APPLY(name##_shape, comm, MCA_COLL_UMRDDT_LIST given) \
         && mca_coll_umrddt_agrees(module, comm)) {                                      \

@@ -28,6 +28,11 @@
  * smallest distance that are not complete are in progress at both ends, also if groups have
  * different sizes.
  *
+ * In collectives in steps (coll_umrddt_steps.c), some messages are posted when others have ended,
+ * so those of two calls may be posted in any order. Each nonblocking call has the next one of TURNS
+ * tags. A call begins when the one that had its tag before has ended in this process. So messages
+ * with one tag match in order.
+ *
  * After an error of one message or copy, all others are done as if there was none. Other processes
  * wait for them, and a message that is left would match one of the next collective.
  */
@@ -121,6 +126,10 @@ void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
     direct->recv = recv;
     direct->send_count = direct->recv_count = 0;
     direct->request_count = direct->own_count = 0;
+    direct->step = NULL;
+    direct->close = NULL;
+    direct->served = NULL;
+    direct->waits = false;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -154,6 +163,17 @@ int mca_coll_umrddt_post_recv(direct_t *direct, ompi_communicator_t *comm,
                             &direct->requests[direct->request_count]));
     direct->request_count += OMPI_SUCCESS == rc ? 1 : 0;
     return rc;
+}
+
+void mca_coll_umrddt_piece_of(const mca_coll_umrddt_part_t *whole, int i, int n,
+                              mca_coll_umrddt_part_t *piece)
+{
+    const size_t most = whole->bytes / (size_t) n;
+    const size_t first = most * (size_t) i;
+
+    piece->address = (char *) whole->address + whole->type->super.true_lb + first;
+    piece->bytes = piece->count = i < n - 1 ? most : whole->bytes - first;
+    piece->type = &ompi_mpi_byte.dt;
 }
 
 int mca_coll_umrddt_wait_all(direct_t *direct, int rc)
@@ -259,13 +279,33 @@ static int post_own(direct_t *direct, const mca_coll_umrddt_part_t *from,
     return rc;
 }
 
+int mca_coll_umrddt_copy_part(direct_t *direct, const mca_coll_umrddt_part_t *from,
+                              const mca_coll_umrddt_part_t *to)
+{
+    if (from->bytes > to->bytes) {
+        return MPI_ERR_TRUNCATE;
+    }
+    if (0 == from->bytes) {
+        return OMPI_SUCCESS;
+    }
+    if (!opal_umrddt_gpu_in_use()) {
+        return ompi_datatype_sndrcv(from->address, from->count, from->type, to->address, to->count,
+                                    to->type);
+    }
+    if (start_copy(&direct->own[direct->own_count], from, to)) {
+        ++direct->own_count;
+        return OMPI_SUCCESS;
+    }
+    return post_own(direct, from, to);
+}
+
 /** Start the parts that this process sends to itself: the n-th send matches the n-th receive. */
 static int start_own(direct_t *direct)
 {
     int r = 0, rc = OMPI_SUCCESS;
 
     for (int s = 0; s < direct->send_count; ++s) {
-        const mca_coll_umrddt_part_t *from = &direct->sends[s].part, *to;
+        const mca_coll_umrddt_part_t *to;
 
         if (direct->self != direct->sends[s].peer) {
             continue;
@@ -278,18 +318,7 @@ static int start_own(direct_t *direct)
             break;
         }
         to = &direct->recvs[r++].part;
-        if (from->bytes > to->bytes) {
-            mca_coll_umrddt_note(&rc, MPI_ERR_TRUNCATE);
-        } else if (0 == from->bytes) {
-            continue;
-        } else if (!opal_umrddt_gpu_in_use()) {
-            mca_coll_umrddt_note(&rc, ompi_datatype_sndrcv(from->address, from->count, from->type,
-                                                           to->address, to->count, to->type));
-        } else if (start_copy(&direct->own[direct->own_count], from, to)) {
-            ++direct->own_count;
-        } else {
-            mca_coll_umrddt_note(&rc, post_own(direct, from, to));
-        }
+        mca_coll_umrddt_note(&rc, mca_coll_umrddt_copy_part(direct, &direct->sends[s].part, to));
     }
     return rc;
 }
@@ -409,6 +438,10 @@ void mca_coll_umrddt_messages_put(direct_t *direct)
     if (direct->retains) {
         hold_all(direct, false);
     }
+    if (NULL != direct->close) {
+        direct->close(direct);
+        direct->close = NULL;
+    }
     opal_mutex_lock(&lock);
     if (UNUSED_CACHED > unused_count) {
         direct->next = unused;
@@ -431,20 +464,37 @@ void mca_coll_umrddt_messages_close(void)
     unused_count = 0;
 }
 
+/** Returns true if a call in steps may begin: all earlier ones with its tag have ended here. */
+static bool has_turn(const direct_t *direct)
+{
+    return NULL == direct->served
+           || direct->turn == __atomic_load_n(direct->served, __ATOMIC_ACQUIRE);
+}
+
 void mca_coll_umrddt_messages_start(direct_t *direct)
 {
     MCA_COLL_UMRDDT_COUNT(direct);
-    direct->rc = post_group(direct, 0, INT_MAX);
+    direct->rc = OMPI_SUCCESS;
+    if (NULL == direct->step) {
+        direct->rc = post_group(direct, 0, INT_MAX);
+        return;
+    }
+    direct->now = (mca_coll_umrddt_progress_t){.temp = NULL};
+    direct->waits = !has_turn(direct);
+    if (!direct->waits) {
+        (void) direct->step(direct);
+    }
 }
 
-int mca_coll_umrddt_messages_test(direct_t *direct)
+/** Test the messages and copies in progress. @return true: all have ended */
+static bool have_ended(direct_t *direct)
 {
     while (0 < direct->own_count) {
         mca_coll_umrddt_own_t *own = &direct->own[direct->own_count - 1];
         int one = opal_umrddt_gpu_copy_test(own->copy);
 
         if (OPAL_ERR_RESOURCE_BUSY == one) {
-            return OMPI_ERR_RESOURCE_BUSY;
+            return false;
         }
         own_ended(own, one, &direct->rc);
         --direct->own_count;
@@ -453,10 +503,25 @@ int mca_coll_umrddt_messages_test(direct_t *direct)
         ompi_request_t **last = &direct->requests[direct->request_count - 1];
 
         if (!REQUEST_COMPLETE(*last)) {
-            return OMPI_ERR_RESOURCE_BUSY;
+            return false;
         }
         mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_wait_one(last));
         --direct->request_count;
+    }
+    return true;
+}
+
+int mca_coll_umrddt_messages_test(direct_t *direct)
+{
+    if (NULL == direct->step) {
+        return have_ended(direct) ? direct->rc : OMPI_ERR_RESOURCE_BUSY;
+    }
+    direct->waits = direct->waits && !has_turn(direct);
+    if (direct->waits || !have_ended(direct) || direct->step(direct)) {
+        return OMPI_ERR_RESOURCE_BUSY;
+    }
+    if (NULL != direct->served) {
+        __atomic_store_n(direct->served, direct->turn + 1, __ATOMIC_RELEASE);
     }
     return direct->rc;
 }

@@ -35,6 +35,27 @@ typedef struct mca_coll_umrddt_own_t {
     opal_iov_cache_layout_t *layouts[2];
 } mca_coll_umrddt_own_t;
 
+/**
+ * Post the messages and copies that follow, when all earlier ones have ended.
+ *
+ * @return false: none follow; true: test again
+ */
+struct mca_coll_umrddt_direct_t;
+typedef bool (*mca_coll_umrddt_step_t)(struct mca_coll_umrddt_direct_t *direct);
+
+/** State of a collective in steps (coll_umrddt_steps.h); all 0 at the start. */
+typedef struct mca_coll_umrddt_progress_t {
+    int phase;
+    int first; /**< all-to-all in place: of the messages in progress */
+    int last;
+    int posted;     /**< pieces: receives posted, */
+    int arrived;    /**< and complete, */
+    int sending;    /**< sends posted, */
+    int sent;       /**< and complete */
+    char *temp;     /**< memory for packed data, or NULL */
+    bool on_device; /**< it is scratch memory of a GPU */
+} mca_coll_umrddt_progress_t;
+
 /** All 0: unused. A module has one for blocking collectives, and each request has its own. */
 typedef struct mca_coll_umrddt_direct_t {
     struct mca_coll_umrddt_direct_t *next; /**< of those that no request uses */
@@ -54,6 +75,16 @@ typedef struct mca_coll_umrddt_direct_t {
     int tag;           /**< of all messages */
     int rc;            /**< the first error of a request */
     bool retains;      /**< the lists retain their datatypes */
+    struct mca_coll_umrddt_reduce_work_t *reduction;        /**< of a reduction, or NULL */
+    void (*close)(struct mca_coll_umrddt_direct_t *direct); /**< releases it; or NULL */
+    mca_coll_umrddt_step_t step; /**< NULL: all messages of the lists are posted at once */
+    mca_coll_umrddt_progress_t now;
+    int pieces;       /**< of a bcast in pieces, */
+    int peers[2];     /**< from and to these ranks, or -1 */
+    bool packs;       /**< by a packed copy of the buffer */
+    uint32_t *served; /**< number of calls with this tag that have ended; NULL: no other one */
+    uint32_t turn;    /**< a call with that tag begins when so many have ended */
+    bool waits;       /**< it has not begun */
 } mca_coll_umrddt_direct_t;
 
 /**
@@ -97,6 +128,13 @@ static inline void mca_coll_umrddt_add_recv(mca_coll_umrddt_direct_t *direct, in
     }
 }
 
+/** Bytes of a piece of a bcast in pieces, at least. */
+#define MCA_COLL_UMRDDT_PIECE ((size_t) 128 << 10)
+
+/** Piece @p i of n pieces of a contiguous buffer. */
+void mca_coll_umrddt_piece_of(const mca_coll_umrddt_part_t *whole, int i, int n,
+                              mca_coll_umrddt_part_t *piece);
+
 /** Keep the first error of a call. */
 static inline void mca_coll_umrddt_note(int *rc, int one)
 {
@@ -108,6 +146,14 @@ int mca_coll_umrddt_post_send(mca_coll_umrddt_direct_t *direct, ompi_communicato
                               const mca_coll_umrddt_part_t *part, int peer);
 int mca_coll_umrddt_post_recv(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
                               const mca_coll_umrddt_part_t *part, int peer);
+
+/**
+ * Start to copy a part to another one of this process, by the device if possible.
+ *
+ * @return OMPI_SUCCESS, or an error; the copy or the message to itself is in progress or has ended
+ */
+int mca_coll_umrddt_copy_part(mca_coll_umrddt_direct_t *direct, const mca_coll_umrddt_part_t *from,
+                              const mca_coll_umrddt_part_t *to);
 
 /** Wait for a message. Open MPI does not free the request of one that failed. @return its error */
 static inline int mca_coll_umrddt_wait_one(ompi_request_t **request)
@@ -146,12 +192,13 @@ void mca_coll_umrddt_messages_retain(mca_coll_umrddt_direct_t *direct);
 /** Return lists without messages in progress. NULL is allowed. */
 void mca_coll_umrddt_messages_put(mca_coll_umrddt_direct_t *direct);
 
-/** Post all messages of the lists. Errors are returned by mca_coll_umrddt_messages_test. */
+/** Post all messages of the lists, or the first step. Errors are returned by
+ * mca_coll_umrddt_messages_test. */
 void mca_coll_umrddt_messages_start(mca_coll_umrddt_direct_t *direct);
 
 /**
- * Test all messages. @return OMPI_ERR_RESOURCE_BUSY: in progress; OMPI_SUCCESS; or the first error,
- * with no message in progress
+ * Test all messages, and do the next step if all have ended. @return OMPI_ERR_RESOURCE_BUSY: in
+ * progress; OMPI_SUCCESS; or the first error, with no message in progress
  */
 int mca_coll_umrddt_messages_test(mca_coll_umrddt_direct_t *direct);
 

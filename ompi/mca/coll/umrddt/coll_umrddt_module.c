@@ -32,6 +32,8 @@ static void module_construct(mca_coll_umrddt_module_t *module)
     module->agrees = MCA_COLL_UMRDDT_UNKNOWN;
     module->direct = NULL;
     module->persistent = 0;
+    module->sequence = 0;
+    memset(module->served, 0, sizeof(module->served));
     for (int i = 0; i < MCA_COLL_UMRDDT_KINDS; ++i) {
         module->schedules[i] = (mca_coll_umrddt_schedule_t){.left = 1, .period = 1};
     }

@@ -27,6 +27,9 @@ typedef struct mca_coll_umrddt_schedule_t {
     bool used;       /**< this process had a buffer in GPU memory since the last agreement */
 } mca_coll_umrddt_schedule_t;
 
+/** Tags of nonblocking collectives in steps: the last UMRDDT_COLLECTIVES_TAGS. */
+#define MCA_COLL_UMRDDT_TURNS 64
+
 /** The module that replaces the functions of one communicator. */
 typedef struct mca_coll_umrddt_module_t {
     mca_coll_base_module_t super;
@@ -40,6 +43,9 @@ typedef struct mca_coll_umrddt_module_t {
         MCA_COLL_UMRDDT_DISAGREES
     } agrees; /**< whether there are agreements on this communicator */
     mca_coll_umrddt_schedule_t schedules[MCA_COLL_UMRDDT_KINDS];
+    uint64_t sequence; /**< number of nonblocking collectives in steps */
+    uint32_t
+        served[MCA_COLL_UMRDDT_TURNS]; /**< of each of their tags: calls that have ended here */
     int persistent; /**< number of persistent direct collectives so far, the same in all processes
                      */
     struct mca_coll_umrddt_direct_t *direct; /**< lists of messages, or NULL */

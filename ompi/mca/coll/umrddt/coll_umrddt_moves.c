@@ -224,13 +224,13 @@ static void scatterv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Calls by messages. All processes must get the same result. MPI_IN_PLACE in an all-to-all (in all
- * processes or none) is never direct. The v and w forms are always, as processes do not know each
+ * Calls by messages. All processes must get the same result. In an all-to-all, all processes give
+ * MPI_IN_PLACE or none does. The v and w forms are always direct, as processes do not know each
  * other's counts. In an intercommunicator, the two groups may send different sizes, and some
  * processes do not know those of a collective with a root.
  *
- * The shapes of nonblocking calls are those that coll/libnbc has for this many bytes in any memory.
- * So nothing has to be agreed.
+ * The shapes of nonblocking calls are those that coll/libnbc has for this many bytes in any memory,
+ * or as fast. So nothing has to be agreed.
  * ------------------------------------------------------------------------------------------- */
 
 /** Most processes of a nonblocking bcast to all of which the root sends. */
@@ -251,15 +251,19 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 #define allgather_shape(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
     SHAPE(both_are_large(comm, scount, sdtype, rcount, rdtype), ALLGATHER)
 #define allgatherv_shape(comm, ...) MCA_COLL_UMRDDT_ALLGATHER
-#define alltoall_shape(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    SHAPE(MPI_IN_PLACE != (sbuf) && both_are_large(comm, scount, sdtype, rcount, rdtype), ALLTOALL)
-#define alltoallv_shape(comm, sbuf, ...) SHAPE(MPI_IN_PLACE != (sbuf), ALLTOALL)
+#define ALLTOALL_SHAPE(comm, sbuf)                     \
+    (MPI_IN_PLACE != (sbuf) ? MCA_COLL_UMRDDT_ALLTOALL \
+                            : SHAPE(!OMPI_COMM_IS_INTER(comm), ALLTOALL_IN_PLACE))
+#define alltoall_shape(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype)               \
+    (both_are_large(comm, scount, sdtype, rcount, rdtype) ? ALLTOALL_SHAPE(comm, sbuf) \
+                                                          : MCA_COLL_UMRDDT_NO_SHAPE)
+#define alltoallv_shape(comm, sbuf, ...) ALLTOALL_SHAPE(comm, sbuf)
 #define alltoallw_shape                  alltoallv_shape
-#define bcast_shape(comm, rbuf, count, dtype, root)                          \
-    SHAPE(OMPI_COMM_IS_INTER(comm)                                           \
-              || (BCAST_FLAT >= ompi_comm_size(comm)                         \
-                  && mca_coll_umrddt_counts(comm, (size_t) (count), dtype)), \
-          BCAST)
+#define bcast_shape(comm, rbuf, count, dtype, root)                                      \
+    (OMPI_COMM_IS_INTER(comm)                                 ? MCA_COLL_UMRDDT_BCAST    \
+     : !mca_coll_umrddt_counts(comm, (size_t) (count), dtype) ? MCA_COLL_UMRDDT_NO_SHAPE \
+     : BCAST_FLAT >= ompi_comm_size(comm)                     ? MCA_COLL_UMRDDT_BCAST    \
+                                                              : MCA_COLL_UMRDDT_BCAST_STEPS)
 #define gather_shape(comm, ...) \
     SHAPE(OMPI_COMM_IS_INTER(comm) || gather_counts(comm, __VA_ARGS__), GATHER)
 #define gatherv_shape(comm, ...) MCA_COLL_UMRDDT_GATHER
@@ -278,19 +282,26 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 #define scatter_root(sbuf, scount, sdtype, rbuf, rcount, rdtype, root)           (root)
 #define scatterv_root(sbuf, scounts, displs, sdtype, rbuf, rcount, rdtype, root) (root)
 
-/* Blocking calls without an agreement: those that coll/inter does not have, or has like this. In an
- * intercommunicator, MPI returns early from a collective with a root in some processes of the
- * root's group, so these cannot agree. Gather and scatter are staged there. */
-#define allgather_always(comm)  false
-#define allgatherv_always(comm) false
-#define alltoall_always(comm)   OMPI_COMM_IS_INTER(comm)
-#define alltoallv_always(comm)  OMPI_COMM_IS_INTER(comm)
-#define alltoallw_always(comm)  OMPI_COMM_IS_INTER(comm)
-#define bcast_always(comm)      OMPI_COMM_IS_INTER(comm)
-#define gather_always(comm)     false
-#define gatherv_always(comm)    false
-#define scatter_always(comm)    false
-#define scatterv_always(comm)   false
+/* Blocking calls without an agreement: those that coll/inter does not have, or has like this, or in
+ * which it collects the data of a group in one process first. In an intercommunicator, MPI returns
+ * early from a collective with a root in some processes of the root's group, so these cannot agree.
+ * They have no messages, and the root and the other group know the bytes of a part. */
+#define allgather_always(...)      false
+#define allgatherv_always(...)     false
+#define alltoall_always(comm, ...) OMPI_COMM_IS_INTER(comm)
+#define alltoallv_always           alltoall_always
+#define alltoallw_always           alltoall_always
+#define bcast_always               alltoall_always
+#define gatherv_always             alltoall_always
+#define scatterv_always            alltoall_always
+#define gather_always(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype, root)     \
+    (OMPI_COMM_IS_INTER(comm)                                                     \
+     && (MPI_ROOT == (root) ? mca_coll_umrddt_is_large((size_t) (rcount), rdtype) \
+                            : 0 <= (root) && mca_coll_umrddt_is_large((size_t) (scount), sdtype)))
+#define scatter_always(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype, root)    \
+    (OMPI_COMM_IS_INTER(comm)                                                     \
+     && (MPI_ROOT == (root) ? mca_coll_umrddt_is_large((size_t) (scount), sdtype) \
+                            : 0 <= (root) && mca_coll_umrddt_is_large((size_t) (rcount), rdtype)))
 
 /* Counted calls. MPI_Allgatherv returns early, in all processes, if there is no data and the counts
  * show it. The groups of an intercommunicator may have types of different sizes. */
@@ -299,13 +310,13 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 #define allgatherv_counts(comm, sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype) \
     (OMPI_COMM_IS_INTER(comm) || 0 < (rdtype)->super.size)
 #define alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    (MPI_IN_PLACE != (sbuf) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
-#define alltoallv_counts(comm, sbuf, ...) (MPI_IN_PLACE != (sbuf) && !OMPI_COMM_IS_INTER(comm))
-#define alltoallw_counts(comm, sbuf, ...) (MPI_IN_PLACE != (sbuf) && !OMPI_COMM_IS_INTER(comm))
+    mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype)
+#define alltoallv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+#define alltoallw_counts            alltoallv_counts
 #define bcast_counts(comm, rbuf, count, dtype, root) \
     mca_coll_umrddt_counts(comm, (size_t) (count), dtype)
-#define gatherv_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
-#define scatterv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+#define gatherv_counts  alltoallv_counts
+#define scatterv_counts alltoallv_counts
 
 static inline bool gather_counts(ompi_communicator_t *comm, const void *sbuf, umrddt_count_t scount,
                                  ompi_datatype_t *sdtype, void *rbuf, umrddt_count_t rcount,

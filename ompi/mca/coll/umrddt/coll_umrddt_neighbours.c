@@ -114,11 +114,11 @@ static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
 #define neighbor_alltoall_root(...)           0
 #define neighbor_alltoallv_root(...)          0
 #define neighbor_alltoallw_root(...)          0
-#define neighbor_allgather_always(comm)       true
-#define neighbor_allgatherv_always(comm)      true
-#define neighbor_alltoall_always(comm)        true
-#define neighbor_alltoallv_always(comm)       true
-#define neighbor_alltoallw_always(comm)       true
+#define neighbor_allgather_always(...)        true
+#define neighbor_allgatherv_always(...)       true
+#define neighbor_alltoall_always(...)         true
+#define neighbor_alltoallv_always(...)        true
+#define neighbor_alltoallw_always(...)        true
 #define neighbor_allgather_counts(comm, ...)  false
 #define neighbor_allgatherv_counts(comm, ...) false
 #define neighbor_alltoall_counts(comm, ...)   false

@@ -31,11 +31,18 @@
  * each other one in an order that both follow: the segments of the ranges, and after each, the
  * result of the segment DEPTH - 1 before.
  *
+ * Nonblocking and persistent calls are done so with any memory, because their processes cannot
+ * agree. A process whose data is in system memory, or that has no kernel or scratch memory for it,
+ * combines with the CPU. A stage has the data then, if it is in GPU memory. An allreduce has two
+ * steps, so that one process computes each result.
+ *
  * In place, a range that this process also sends is overwritten only after it was sent. Results
  * that arrive in the place of data that this process has sent follow from that data.
  */
 
 #include "coll_umrddt_reduce_plan.h"
+
+#include <string.h>
 
 #include "ompi/mca/pml/pml.h"
 #include "opal/constants.h"
@@ -64,7 +71,7 @@ static void post_recv(work_t *work, uint64_t address, size_t count, int peer,
                       ompi_request_t **requests, int *n)
 {
     const int rc = MCA_PML_CALL(irecv((void *) (uintptr_t) address, count, work->call->type, peer,
-                                      UMRDDT_COLLECTIVES_TAG, work->comm, &requests[*n]));
+                                      work->tag, work->comm, &requests[*n]));
 
     *n += OMPI_SUCCESS == rc ? 1 : 0;
     note(work, rc);
@@ -73,34 +80,46 @@ static void post_recv(work_t *work, uint64_t address, size_t count, int peer,
 static void post_send(work_t *work, uint64_t address, size_t count, int peer,
                       ompi_request_t **requests, int *n)
 {
-    const int rc = MCA_PML_CALL(isend((const void *) (uintptr_t) address, count, work->call->type,
-                                      peer, UMRDDT_COLLECTIVES_TAG, MCA_PML_BASE_SEND_STANDARD,
-                                      work->comm, &requests[*n]));
+    const int rc =
+        MCA_PML_CALL(isend((const void *) (uintptr_t) address, count, work->call->type, peer,
+                           work->tag, MCA_PML_BASE_SEND_STANDARD, work->comm, &requests[*n]));
 
     *n += OMPI_SUCCESS == rc ? 1 : 0;
     note(work, rc);
 }
 
-/** Wait for all, also after an error. */
-static void wait_for(work_t *work, ompi_request_t **requests, int *n)
+/** Test messages. @return true: all have ended, maybe with an error */
+static bool have_ended(work_t *work, ompi_request_t **requests, int *n)
 {
-    for (int i = 0; i < *n; ++i) {
-        note(work, mca_coll_umrddt_wait_one(&requests[i]));
+    while (0 < *n) {
+        if (!REQUEST_COMPLETE(requests[*n - 1])) {
+            return false;
+        }
+        note(work, mca_coll_umrddt_wait_one(&requests[--*n]));
     }
-    *n = 0;
+    return true;
 }
 
-/** Wait for a kernel or a copy. @param[in] rc  result of its start */
-static void wait_copy(work_t *work, int rc, opal_umrddt_gpu_copy_t *const *copy)
+/** A kernel or copy was started, or not. */
+static void started(work_t *work, int rc)
 {
-    if (OPAL_SUCCESS == rc) {
-        while (OPAL_ERR_RESOURCE_BUSY == (rc = opal_umrddt_gpu_copy_test(*copy))) {
-            opal_progress();
-        }
-    }
     if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
+        work->copy = NULL;
         note(work, mca_coll_umrddt_fail(rc, 0));
     }
+}
+
+/** Test it. @return true: it has ended, or there is none */
+static bool has_copied(work_t *work)
+{
+    const int rc = NULL != work->copy ? opal_umrddt_gpu_copy_test(work->copy) : OPAL_SUCCESS;
+
+    if (OPAL_ERR_RESOURCE_BUSY == rc) {
+        return false;
+    }
+    started(work, rc);
+    work->copy = NULL;
+    return true;
 }
 
 /** The rank at a distance. Each process begins with another one. */
@@ -135,13 +154,12 @@ static uint64_t result_of(const work_t *work, size_t segment)
                           : work->result + segment * work->segment * work->extent;
 }
 
-/** Exchange the data of a segment of all ranges. */
+/** Exchange the data of a segment of all ranges. The slot has no messages. */
 static void post_data(work_t *work, size_t segment)
 {
     slot_t *slot = &work->slots[segment % DEPTH];
     const size_t count = mca_coll_umrddt_reduce_part(work, work->rank, segment);
 
-    wait_for(work, slot->sends, &slot->send_count);
     for (int i = 1; 0 < count && i < work->size; ++i) {
         const int from = at_distance(work, work->size - i);
 
@@ -195,17 +213,37 @@ static void post_results(work_t *work, size_t segment)
     }
 }
 
-/** Combine a segment of this process's range. */
-static void combine(work_t *work, size_t segment)
+/** Combine @p n inputs with the CPU: the saved function computes "inout = in op inout". */
+static int combine_on_cpu(work_t *work, unsigned n, uint64_t result, size_t count)
 {
-    slot_t *slot = &work->slots[segment % DEPTH];
+    const mca_coll_umrddt_module_t *module = work->module;
+    const uint64_t *source = work->lists->source;
+    /* the received data of the lowest rank, which is no longer needed */
+    const unsigned place = 0 == work->rank && 1 < n ? 1 : 0;
+    int rc = OMPI_SUCCESS;
+
+    for (unsigned i = 0; i < n && OMPI_SUCCESS == rc; ++i) {
+        if (i != place) {
+            rc = module->saved.coll_reduce_local(
+                (const void *) (uintptr_t) source[i], (void *) (uintptr_t) source[place],
+                (umrddt_count_t) count, work->call->type, work->call->op,
+                module->saved.coll_reduce_local_module);
+        }
+    }
+    memmove((void *) (uintptr_t) result, (const void *) (uintptr_t) source[place],
+            count * work->extent);
+    return rc;
+}
+
+/** Start to combine a segment of this process's range. @return false: try again */
+static bool combine(work_t *work)
+{
+    const size_t segment = work->now;
     const size_t count = mca_coll_umrddt_reduce_part(work, work->rank, segment);
     const int spare = 0 == work->rank ? 1 : 0;
-    opal_umrddt_gpu_copy_t *copy;
     unsigned n = 0;
     int rc;
 
-    wait_for(work, slot->recvs, &slot->recv_count);
     for (int from = 0; from < work->size; ++from) {
         if (mca_coll_umrddt_reduce_gives(work, from, work->rank)) {
             work->lists->source[n++] =
@@ -213,22 +251,26 @@ static void combine(work_t *work, size_t segment)
         }
     }
     if (0 == n || 0 == count) {
-        return;
+        return true;
     }
-    if (work->in_place) {
-        wait_for(work, slot->sends, &slot->send_count);
+    if (work->on_cpu) {
+        note(work, combine_on_cpu(work, n, result_of(work, segment), count));
+        return true;
     }
-    for (int i = 0;; ++i) {
-        rc = opal_umrddt_gpu_reduce(work->engine, work->op, work->type, work->lists->source, n,
-                                    result_of(work, segment), place_of(work, spare, segment), count,
-                                    &copy);
-        if (OPAL_LIKELY(OPAL_ERR_TEMP_OUT_OF_RESOURCE != rc) || RETRIES == i) {
-            break;
+    rc = opal_umrddt_gpu_reduce(work->engine, work->op, work->type, work->lists->source, n,
+                                result_of(work, segment), place_of(work, spare, segment), count,
+                                &work->copy);
+    if (OPAL_UNLIKELY(OPAL_ERR_TEMP_OUT_OF_RESOURCE == rc)) {
+        if (RETRIES > work->retries++) {
+            work->copy = NULL;
+            return false;
         }
-        opal_progress();
+        rc = OPAL_ERR_OUT_OF_RESOURCE;
     }
-    wait_copy(work, OPAL_ERR_TEMP_OUT_OF_RESOURCE == rc ? OPAL_ERR_OUT_OF_RESOURCE : rc, &copy);
+    work->retries = 0;
+    started(work, rc);
     MCA_COLL_UMRDDT_COUNT(reductions);
+    return true;
 }
 
 /** Copy the result to the begin of the receive buffer. All sends from there have ended. */
@@ -239,39 +281,129 @@ static void move_result(work_t *work)
                                              .reached = true,
                                              .on_device = true};
     opal_umrddt_gpu_copy_end_t to = from;
-    opal_umrddt_gpu_copy_t *copy;
     const size_t bytes = mca_coll_umrddt_reduce_output(work) * work->extent;
 
     to.address = (uint64_t) (uintptr_t) work->call->rbuf;
-    if (0 < bytes) {
-        wait_copy(work, opal_umrddt_gpu_copy(work->engine, &from, &to, 0, bytes, &copy), &copy);
+    if (work->on_cpu) {
+        memcpy(work->call->rbuf, (const void *) (uintptr_t) work->result, bytes);
+    } else if (0 < bytes) {
+        started(work, opal_umrddt_gpu_copy(work->engine, &from, &to, 0, bytes, &work->copy));
     }
 }
 
-static void run(work_t *work)
+/** Returns true if all sends and results of all slots have ended. */
+static bool all_ended(work_t *work)
 {
-    for (size_t s = 0; s < work->segments && s < DEPTH; ++s) {
-        post_data(work, s);
-    }
-    for (size_t s = 0; s < work->segments; ++s) {
-        slot_t *slot = &work->slots[s % DEPTH];
-
-        wait_for(work, slot->results, &slot->result_count);
-        combine(work, s);
-        if (work->two_steps) {
-            post_results(work, s);
-        }
-        if (s + DEPTH < work->segments) {
-            post_data(work, s + DEPTH);
-        }
-    }
     for (int i = 0; i < DEPTH; ++i) {
-        wait_for(work, work->slots[i].sends, &work->slots[i].send_count);
-        wait_for(work, work->slots[i].results, &work->slots[i].result_count);
+        slot_t *slot = &work->slots[i];
+
+        if (!have_ended(work, slot->sends, &slot->send_count)
+            || !have_ended(work, slot->results, &slot->result_count)) {
+            return false;
+        }
     }
-    if (mca_coll_umrddt_reduce_moves_result(work)) {
-        move_result(work);
+    return true;
+}
+
+/** What a call waits for. */
+enum {
+    BEGIN,
+    DATA,   /**< results of the segment that had the slot before, and data of this one */
+    KERNEL, /**< this process's result */
+    SENDS,  /**< of the slot, for the next segment */
+    LAST,   /**< all messages */
+    MOVE,   /**< the result at the begin of the receive buffer */
+    DONE
+};
+
+/** One step of a segment. @return false: it has to wait */
+static bool advance(work_t *work)
+{
+    slot_t *slot = &work->slots[work->now % DEPTH];
+
+    switch (work->phase) {
+    case BEGIN:
+        for (size_t s = 0; s < work->segments && s < DEPTH; ++s) {
+            post_data(work, s);
+        }
+        work->phase = 0 < work->segments ? DATA : LAST;
+        return true;
+    case DATA:
+        if (!have_ended(work, slot->results, &slot->result_count)
+            || !have_ended(work, slot->recvs, &slot->recv_count)
+            || (work->in_place && !have_ended(work, slot->sends, &slot->send_count))
+            || !combine(work)) {
+            return false;
+        }
+        work->phase = KERNEL;
+        return true;
+    case KERNEL:
+        if (!has_copied(work)) {
+            return false;
+        }
+        if (work->two_steps) {
+            post_results(work, work->now);
+        }
+        work->phase = SENDS;
+        return true;
+    case SENDS:
+        if (work->now + DEPTH < work->segments) {
+            if (!have_ended(work, slot->sends, &slot->send_count)) {
+                return false;
+            }
+            post_data(work, work->now + DEPTH);
+        }
+        work->phase = ++work->now < work->segments ? DATA : LAST;
+        return true;
+    case LAST:
+        if (!all_ended(work)) {
+            return false;
+        }
+        if (mca_coll_umrddt_reduce_moves_result(work)) {
+            move_result(work);
+        }
+        work->phase = MOVE;
+        return true;
+    default:
+        if (!has_copied(work)) {
+            return false;
+        }
+        work->phase = DONE;
+        return false;
     }
+}
+
+/** Begin with the first segment. The memory is known. */
+static void begin(work_t *work, int tag)
+{
+    work->tag = tag;
+    work->rc = OMPI_SUCCESS;
+    work->phase = BEGIN;
+    work->now = 0;
+    work->copy = NULL;
+    work->retries = 0;
+    for (int i = 0; i < DEPTH; ++i) {
+        ompi_request_t **requests = work->lists->requests[i];
+
+        work->slots[i] = (slot_t){.recvs = requests,
+                                  .sends = requests + work->size,
+                                  .results = requests + 2 * work->size};
+    }
+    if (work->on_cpu) {
+        return;
+    }
+    opal_umrddt_gpu_sync_default(work->mine, &work->memory[0]);
+    if (OPAL_UMRDDT_GPU_DEVICE == work->memory[1].kind) {
+        opal_umrddt_gpu_sync_default((uint64_t) (uintptr_t) work->call->rbuf, &work->memory[1]);
+    }
+}
+
+/** Do what can be done now. @return true: the call has ended */
+static bool has_reduced(work_t *work)
+{
+    while (advance(work)) {
+    }
+    return DONE == work->phase;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -283,22 +415,103 @@ int mca_coll_umrddt_reduce_direct(const mca_coll_umrddt_reduction_t *call)
     work_t *work = call->work;
     int rc;
 
-    opal_umrddt_gpu_sync_default(work->mine, &work->memory[0]);
-    if (OPAL_UMRDDT_GPU_DEVICE == work->memory[1].kind) {
-        opal_umrddt_gpu_sync_default((uint64_t) (uintptr_t) call->rbuf, &work->memory[1]);
-    }
-    for (int i = 0; i < DEPTH; ++i) {
-        ompi_request_t **requests = work->lists->requests[i];
-
-        work->slots[i] = (slot_t){.recvs = requests,
-                                  .sends = requests + work->size,
-                                  .results = requests + 2 * work->size};
-    }
     MCA_COLL_UMRDDT_COUNT(direct);
-    run(work);
+    begin(work, UMRDDT_COLLECTIVES_TAG);
+    while (!has_reduced(work)) {
+        opal_progress();
+    }
     rc = work->rc;
     mca_coll_umrddt_reduce_put(work);
     return rc;
+}
+
+/** Get the memory of a request, and begin. @return OMPI_SUCCESS, or an error: nothing was posted */
+static int begin_request(work_t *work, int tag)
+{
+    const bool looks = mca_coll_umrddt_looks(work->module, work->comm);
+    int rc = OMPI_SUCCESS;
+
+    work->changed = work->sides.reduction;
+    work->on_cpu = false;
+    if (!looks || !mca_coll_umrddt_reduce_memory(work)) {
+        work->on_cpu = true;
+        if (looks) {
+            rc = mca_coll_umrddt_stage_new(&work->sides, &work->stage);
+        }
+        if (OMPI_SUCCESS == rc && NULL != work->stage) {
+            work->changed.sbuf = mca_coll_umrddt_stage_send(work->stage);
+            work->changed.rbuf = mca_coll_umrddt_stage_recv(work->stage);
+            rc = mca_coll_umrddt_stage_in(work->stage);
+        }
+        if (OMPI_SUCCESS == rc && !mca_coll_umrddt_reduce_memory(work)) {
+            rc = mca_coll_umrddt_fail(OMPI_ERR_OUT_OF_RESOURCE, work->scratch_bytes);
+        }
+    }
+    if (OMPI_SUCCESS == rc) {
+        begin(work, tag);
+    }
+    return rc;
+}
+
+/** The steps of a request: it begins; its messages and kernels; its result. */
+static bool reduce_step(mca_coll_umrddt_direct_t *direct)
+{
+    work_t *work = direct->reduction;
+    int *phase = &direct->now.phase;
+    int rc = OMPI_SUCCESS;
+
+    if (0 == *phase) {
+        rc = begin_request(work, direct->tag);
+        *phase = OMPI_SUCCESS == rc ? 1 : 3;
+    }
+    if (1 == *phase) {
+        if (!has_reduced(work)) {
+            return true;
+        }
+        rc = work->rc;
+        *phase = 3;
+        if (OMPI_SUCCESS == rc && NULL != work->stage) {
+            rc = mca_coll_umrddt_stage_out(work->stage);
+            *phase = OMPI_SUCCESS == rc ? 2 : 3;
+        }
+    }
+    if (2 == *phase) {
+        rc = mca_coll_umrddt_stage_test(work->stage);
+        if (OMPI_ERR_RESOURCE_BUSY == rc) {
+            return true;
+        }
+        *phase = 3;
+    }
+    mca_coll_umrddt_note(&direct->rc, rc);
+    mca_coll_umrddt_reduce_memory_put(work);
+    mca_coll_umrddt_stage_free(work->stage);
+    work->stage = NULL;
+    return false;
+}
+
+static void reduce_close(mca_coll_umrddt_direct_t *direct)
+{
+    mca_coll_umrddt_reduce_put(direct->reduction);
+    direct->reduction = NULL;
+}
+
+int mca_coll_umrddt_reduce_request(mca_coll_umrddt_module_t *module,
+                                   mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
+                                   const mca_coll_umrddt_sides_t *sides)
+{
+    work_t *work = mca_coll_umrddt_reduce_get(comm, &sides->reduction, true);
+
+    if (NULL == work) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    work->module = module;
+    work->sides = *sides;
+    work->call = &work->changed;
+    mca_coll_umrddt_messages_begin(direct, comm, &sides->send, &sides->recv);
+    direct->reduction = work;
+    direct->step = reduce_step;
+    direct->close = reduce_close;
+    return OMPI_SUCCESS;
 }
 
 bool mca_coll_umrddt_reduce_local_direct(const void *inbuf, void *inoutbuf, size_t count,

@@ -22,6 +22,9 @@
 
 BEGIN_C_DECLS
 
+/** Maximum number of processes of a communicator. */
+#define MCA_COLL_UMRDDT_REDUCE_PROCESSES 1024
+
 /**
  * The kernels' names of an operation and a type.
  *
@@ -71,6 +74,28 @@ int mca_coll_umrddt_reduce_direct(const mca_coll_umrddt_reduction_t *call);
  */
 bool mca_coll_umrddt_reduce_local_direct(const void *inbuf, void *inoutbuf, size_t count,
                                          ompi_datatype_t *type, ompi_op_t *op, int *rc);
+
+/** As mca_coll_umrddt_reduce_counts, for a nonblocking or persistent call that is done by messages,
+ * with any memory. */
+static inline bool mca_coll_umrddt_reduce_is_request(ompi_communicator_t *comm, size_t count,
+                                                     const ompi_datatype_t *type,
+                                                     const ompi_op_t *op)
+{
+    umrddt_gpu_reduce_type_t which;
+
+    return mca_coll_umrddt_reduce_counts(comm, count, type, op)
+           && MCA_COLL_UMRDDT_REDUCE_PROCESSES >= ompi_comm_size(comm)
+           && mca_coll_umrddt_reduce_type(type, &which);
+}
+
+/**
+ * Set the steps of such a call. Reads the arrays of the call.
+ *
+ * @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE
+ */
+int mca_coll_umrddt_reduce_request(mca_coll_umrddt_module_t *module,
+                                   struct mca_coll_umrddt_direct_t *direct,
+                                   ompi_communicator_t *comm, const mca_coll_umrddt_sides_t *sides);
 
 /** Free the lists of messages; no call is in progress. */
 void mca_coll_umrddt_reductions_close(void);

@@ -21,12 +21,11 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_reduce.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 
-#define DEPTH     MCA_COLL_UMRDDT_REDUCE_DEPTH
-#define SCRATCH   ((size_t) 24 << 20) /* bytes for segments; the same in all processes */
-#define RESULT    ((size_t) 8 << 20)  /* bytes for the result of a reduce_scatter in place */
-#define SURPLUS   4                   /* 1/4 of a segment takes as long as one more step */
-#define GRAIN     256                 /* ranges and segments begin at multiples of so many bytes */
-#define PROCESSES 1024                /* maximum of a communicator */
+#define DEPTH   MCA_COLL_UMRDDT_REDUCE_DEPTH
+#define SCRATCH ((size_t) 24 << 20) /* bytes for segments; the same in all processes */
+#define RESULT  ((size_t) 8 << 20)  /* bytes for the result of a reduce_scatter in place */
+#define SURPLUS 4                   /* 1/4 of a segment takes as long as one more step */
+#define GRAIN   256                 /* ranges and segments begin at multiples of so many bytes */
 
 typedef mca_coll_umrddt_reduce_work_t work_t;
 typedef mca_coll_umrddt_reduce_lists_t lists_t;
@@ -129,8 +128,9 @@ static void split(work_t *work, size_t count)
     }
 }
 
-/** Set the ranges of all processes, and whether there is a second step. */
-static void set_ranges(work_t *work)
+/** Set the ranges of all processes, and whether there is a second step. @param[in] two_steps  of an
+ * allreduce, always */
+static void set_ranges(work_t *work, bool two_steps)
 {
     const mca_coll_umrddt_reduction_t *call = work->call;
     const size_t n = (size_t) work->size;
@@ -142,6 +142,8 @@ static void set_ranges(work_t *work)
         && 2 < n
         && mca_coll_umrddt_params.segment / SURPLUS
                < call->count * work->extent / n * (n - 1) * (n - 2);
+    work->two_steps =
+        work->two_steps || (two_steps && 1 < n && MCA_COLL_UMRDDT_KIND_allreduce == call->kind);
     if (work->two_steps) {
         split(work, call->count);
         return;
@@ -242,39 +244,43 @@ bool mca_coll_umrddt_reduce_moves_result(const work_t *work)
                || MCA_COLL_UMRDDT_KIND_reduce_scatter_block == work->call->kind);
 }
 
-/** Find the engine, and the size of the scratch memory. @return false: not possible here */
-static bool set_memory(work_t *work)
+/** Set the addresses of the data and the result, and the size of the scratch memory. */
+static void set_addresses(work_t *work)
 {
     const mca_coll_umrddt_reduction_t *call = work->call;
     const bool in_place = MPI_IN_PLACE == call->sbuf;
     const size_t depth = work->segments < DEPTH ? work->segments : DEPTH;
-    const size_t input = input_count(work) * work->extent;
-    const size_t output = mca_coll_umrddt_reduce_output(work) * work->extent;
     size_t own = 0;
 
     work->mine = (uint64_t) (uintptr_t) (in_place ? call->rbuf : call->sbuf);
     work->result = (uint64_t) (uintptr_t) call->rbuf;
-    if (!mca_coll_umrddt_reduce_engine(work->mine, input, &work->engine, &work->memory[0])
-        || (!in_place && 0 < output
-            && !mca_coll_umrddt_reduce_engine(work->result, output, &work->engine,
-                                              &work->memory[1]))) {
-        return false;
-    }
     work->recycled =
         work->two_steps && MCA_COLL_UMRDDT_KIND_reduce == call->kind && call->root != work->rank;
     work->in_place = in_place && !work->two_steps && !mca_coll_umrddt_reduce_moves_result(work);
     if (work->recycled) {
         own = depth * work->stride;
     } else if (mca_coll_umrddt_reduce_moves_result(work)) {
-        own = output + GRAIN;
-        if (RESULT < own) {
-            return false;
-        }
+        own = mca_coll_umrddt_reduce_output(work) * work->extent + GRAIN;
     } else if (work->two_steps) {
         work->result += work->lists->first[work->rank] * work->extent;
     }
     work->scratch_bytes = depth * (size_t) (work->size - 1) * work->stride + own;
-    return opal_umrddt_gpu_reduces(work->engine, work->op, work->type);
+}
+
+/** Find the engine. @return false: not possible here */
+static bool find_engine(work_t *work)
+{
+    const mca_coll_umrddt_reduction_t *call = work->call;
+    const size_t input = input_count(work) * work->extent;
+    const size_t output = mca_coll_umrddt_reduce_output(work) * work->extent;
+
+    work->engine = NULL;
+    return mca_coll_umrddt_reduce_engine(work->mine, input, &work->engine, &work->memory[0])
+           && (MPI_IN_PLACE == call->sbuf || 0 == output
+               || mca_coll_umrddt_reduce_engine((uint64_t) (uintptr_t) call->rbuf, output,
+                                                &work->engine, &work->memory[1]))
+           && (!mca_coll_umrddt_reduce_moves_result(work) || RESULT >= output + GRAIN)
+           && opal_umrddt_gpu_reduces(work->engine, work->op, work->type);
 }
 
 /**
@@ -288,8 +294,13 @@ static bool get_scratch(work_t *work)
     if (0 == work->scratch_bytes) {
         return true;
     }
-    if (OPAL_SUCCESS
-        != opal_umrddt_gpu_scratch_get(work->engine, work->scratch_bytes, &work->scratch)) {
+    if (work->on_cpu) {
+        work->scratch = (uint64_t) (uintptr_t) malloc(work->scratch_bytes);
+    } else if (OPAL_SUCCESS
+               != opal_umrddt_gpu_scratch_get(work->engine, work->scratch_bytes, &work->scratch)) {
+        work->scratch = 0;
+    }
+    if (0 == work->scratch) {
         return false;
     }
     if (work->recycled || mca_coll_umrddt_reduce_moves_result(work)) {
@@ -299,39 +310,44 @@ static bool get_scratch(work_t *work)
     return true;
 }
 
-/** Get all that a call needs. @return false: this process cannot do it in GPU memory */
-static bool prepare(work_t *work)
+bool mca_coll_umrddt_reduce_memory(work_t *work)
 {
-    if (!mca_coll_umrddt_reduce_type(work->call->type, &work->type)) {
-        return false;
+    set_addresses(work);
+    return (work->on_cpu || find_engine(work)) && get_scratch(work);
+}
+
+void mca_coll_umrddt_reduce_memory_put(work_t *work)
+{
+    if (0 != work->scratch && work->on_cpu) {
+        free((void *) (uintptr_t) work->scratch);
+    } else if (0 != work->scratch) {
+        opal_umrddt_gpu_scratch_put(work->scratch);
     }
-    work->extent = opal_umrddt_gpu_reduce_extent(work->type);
-    set_ranges(work);
-    set_segments(work);
-    return set_memory(work) && get_scratch(work);
+    work->scratch = 0;
 }
 
 void mca_coll_umrddt_reduce_put(work_t *work)
 {
-    if (0 != work->scratch) {
-        opal_umrddt_gpu_scratch_put(work->scratch);
-    }
+    mca_coll_umrddt_reduce_memory_put(work);
     lists_put(work->lists);
 }
 
-unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm, mca_coll_umrddt_reduction_t *call)
+work_t *mca_coll_umrddt_reduce_get(ompi_communicator_t *comm,
+                                   const mca_coll_umrddt_reduction_t *call, bool two_steps)
 {
+    umrddt_gpu_reduce_type_t type;
     umrddt_gpu_reduce_op_t op;
     lists_t *lists;
     work_t *work;
 
-    call->work = NULL;
-    if (PROCESSES < ompi_comm_size(comm) || !mca_coll_umrddt_reduce_op(call->op, &op)) {
-        return 0;
+    if (MCA_COLL_UMRDDT_REDUCE_PROCESSES < ompi_comm_size(comm)
+        || !mca_coll_umrddt_reduce_op(call->op, &op)
+        || !mca_coll_umrddt_reduce_type(call->type, &type)) {
+        return NULL;
     }
     lists = lists_get(ompi_comm_size(comm));
     if (NULL == lists) {
-        return 0;
+        return NULL;
     }
     work = &lists->work;
     memset(work, 0, sizeof(*work));
@@ -340,13 +356,21 @@ unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm, mca_coll_umrdd
     work->size = ompi_comm_size(comm);
     work->rank = ompi_comm_rank(comm);
     work->op = op;
+    work->type = type;
     work->lists = lists;
-    if (!prepare(work)) {
-        mca_coll_umrddt_reduce_put(work);
-        return 0;
+    work->extent = opal_umrddt_gpu_reduce_extent(type);
+    set_ranges(work, two_steps);
+    set_segments(work);
+    return work;
+}
+
+unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm, mca_coll_umrddt_reduction_t *call)
+{
+    call->work = mca_coll_umrddt_reduce_get(comm, call, false);
+    if (NULL != call->work && !mca_coll_umrddt_reduce_memory(call->work)) {
+        mca_coll_umrddt_reduce_release(call);
     }
-    call->work = work;
-    return MCA_COLL_UMRDDT_REDUCES;
+    return NULL != call->work ? MCA_COLL_UMRDDT_REDUCES : 0;
 }
 
 void mca_coll_umrddt_reduce_release(mca_coll_umrddt_reduction_t *call)

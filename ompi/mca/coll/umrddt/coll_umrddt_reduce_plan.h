@@ -17,6 +17,7 @@
 #define MCA_COLL_UMRDDT_REDUCE_PLAN_H
 
 #include "coll_umrddt_reduce.h"
+#include "coll_umrddt_stage.h"
 
 #include "ompi/request/request.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
@@ -59,6 +60,16 @@ typedef struct mca_coll_umrddt_reduce_work_t {
     opal_umrddt_gpu_memory_t memory[2]; /**< of this process's data, and of its receive buffer */
     mca_coll_umrddt_reduce_slot_t slots[MCA_COLL_UMRDDT_REDUCE_DEPTH];
     int rc; /**< the first error */
+    int tag;
+    int phase;                    /**< coll_umrddt_reduce.c: what this segment waits for */
+    size_t now;                   /**< this segment */
+    opal_umrddt_gpu_copy_t *copy; /**< a kernel or copy in progress, or NULL */
+    int retries;                  /**< to start it */
+    bool on_cpu; /**< the CPU combines data in system memory. All that follows is of requests */
+    mca_coll_umrddt_module_t *module;
+    mca_coll_umrddt_sides_t sides;       /**< as given */
+    mca_coll_umrddt_reduction_t changed; /**< the call, with the addresses of a stage */
+    mca_coll_umrddt_stage_t *stage;
 } mca_coll_umrddt_reduce_work_t;
 
 /** A call, and lists for it. They are kept for later calls. */
@@ -114,6 +125,28 @@ bool mca_coll_umrddt_reduce_moves_result(const mca_coll_umrddt_reduce_work_t *wo
 bool mca_coll_umrddt_reduce_engine(uint64_t address, size_t bytes,
                                    opal_umrddt_gpu_engine_t **engine,
                                    opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * Begin a call: lists, ranges and segments.
+ *
+ * @param[in] two_steps  of an allreduce, always
+ *
+ * @return NULL: there are no kernels for it, or no memory
+ */
+mca_coll_umrddt_reduce_work_t *mca_coll_umrddt_reduce_get(ompi_communicator_t *comm,
+                                                          const mca_coll_umrddt_reduction_t *call,
+                                                          bool two_steps);
+
+/**
+ * Get what work->call needs: work->on_cpu, system memory; else an engine and scratch memory. Waits
+ * for no other call.
+ *
+ * @return false: not available
+ */
+bool mca_coll_umrddt_reduce_memory(mca_coll_umrddt_reduce_work_t *work);
+
+/** Release the scratch memory, which is not in use. */
+void mca_coll_umrddt_reduce_memory_put(mca_coll_umrddt_reduce_work_t *work);
 
 /** Release a call, with its lists and scratch memory. */
 void mca_coll_umrddt_reduce_put(mca_coll_umrddt_reduce_work_t *work);

@@ -166,25 +166,32 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
 #define scan_direct                 allreduce_direct
 #define exscan_direct               allreduce_direct
 
-/* Nonblocking and persistent forms are staged. */
-#define allreduce_shape(...)              MCA_COLL_UMRDDT_NO_SHAPE
-#define scan_shape(...)                   MCA_COLL_UMRDDT_NO_SHAPE
-#define exscan_shape(...)                 MCA_COLL_UMRDDT_NO_SHAPE
-#define reduce_shape(...)                 MCA_COLL_UMRDDT_NO_SHAPE
-#define reduce_scatter_shape(...)         MCA_COLL_UMRDDT_NO_SHAPE
-#define reduce_scatter_block_shape(...)   MCA_COLL_UMRDDT_NO_SHAPE
-#define allreduce_root(...)               0
-#define scan_root(...)                    0
-#define exscan_root(...)                  0
-#define reduce_root(...)                  0
-#define reduce_scatter_root(...)          0
-#define reduce_scatter_block_root(...)    0
-#define allreduce_always(comm)            false
-#define scan_always(comm)                 false
-#define exscan_always(comm)               false
-#define reduce_always(comm)               false
-#define reduce_scatter_always(comm)       false
-#define reduce_scatter_block_always(comm) false
+/* Nonblocking and persistent forms, with any memory. */
+#define REQUEST_SHAPE(comm, count, dtype, op)                             \
+    (mca_coll_umrddt_reduce_is_request(comm, (size_t) (count), dtype, op) \
+         ? MCA_COLL_UMRDDT_REDUCTION                                      \
+         : MCA_COLL_UMRDDT_NO_SHAPE)
+#define allreduce_shape(comm, sbuf, rbuf, count, dtype, op)    REQUEST_SHAPE(comm, count, dtype, op)
+#define scan_shape                                             allreduce_shape
+#define exscan_shape                                           allreduce_shape
+#define reduce_shape(comm, sbuf, rbuf, count, dtype, op, root) REQUEST_SHAPE(comm, count, dtype, op)
+#define reduce_scatter_shape(comm, sbuf, rbuf, rcounts, dtype, op) \
+    (OMPI_COMM_IS_INTER(comm) ? MCA_COLL_UMRDDT_NO_SHAPE           \
+                              : REQUEST_SHAPE(comm, sum(comm, rcounts), dtype, op))
+#define reduce_scatter_block_shape(comm, sbuf, rbuf, rcount, dtype, op) \
+    REQUEST_SHAPE(comm, (size_t) (rcount) * (size_t) ompi_comm_size(comm), dtype, op)
+#define allreduce_root(...)              0
+#define scan_root(...)                   0
+#define exscan_root(...)                 0
+#define reduce_root(...)                 0
+#define reduce_scatter_root(...)         0
+#define reduce_scatter_block_root(...)   0
+#define allreduce_always(...)            false
+#define scan_always(...)                 false
+#define exscan_always(...)               false
+#define reduce_always(...)               false
+#define reduce_scatter_always(...)       false
+#define reduce_scatter_block_always(...) false
 
 /* clang-format off */
 #define REDUCTION                                                                              \

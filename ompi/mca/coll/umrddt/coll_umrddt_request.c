@@ -116,6 +116,12 @@ static int progress(void)
     /* without the lock: a thread that waits for one of them may start the next */
     n = (int) opal_list_get_size(&over);
     while (NULL != (item = opal_list_remove_first(&over))) {
+        ompi_communicator_t *comm = ((mca_coll_umrddt_request_t *) item)->retained;
+
+        if (NULL != comm) {
+            ((mca_coll_umrddt_request_t *) item)->retained = NULL;
+            OBJ_RELEASE(comm);
+        }
         (void) ompi_request_complete((ompi_request_t *) item, true);
     }
     OBJ_DESTRUCT(&over);
@@ -262,6 +268,11 @@ int mca_coll_umrddt_request_messages(ompi_communicator_t *comm,
         mca_coll_umrddt_messages_retain(direct);
         OBJ_RETAIN(comm);
     } else {
+        if (NULL != direct->step) {
+            /* it posts messages after the application may have freed the communicator */
+            OBJ_RETAIN(comm);
+            request->retained = comm;
+        }
         mca_coll_umrddt_messages_start(direct);
         watch(request);
     }
@@ -281,6 +292,7 @@ static void request_construct(mca_coll_umrddt_request_t *request)
     request->inner = NULL;
     request->stage = NULL;
     request->direct = NULL;
+    request->retained = NULL;
     request->copying = false;
 }
 

@@ -27,6 +27,8 @@ typedef struct mca_coll_umrddt_request_t {
     ompi_request_t *inner;              /**< the saved function's request, owned; or NULL */
     mca_coll_umrddt_stage_t *stage;
     struct mca_coll_umrddt_direct_t *direct; /**< messages of a direct call, owned; or NULL */
+    ompi_communicator_t *retained; /**< until the messages of a nonblocking call have ended; or NULL
+                                    */
     bool copying; /**< inner is complete, and the result is being copied to the device */
 } mca_coll_umrddt_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_request_t);
