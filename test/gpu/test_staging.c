@@ -245,6 +245,23 @@ static void another_context(void)
     CHECK(MIB(7) == stats().bytes_now);
 }
 
+/* One of two goes, and no engine is created after it. */
+static void other_context(void)
+{
+    CUcontext ctx = begin();
+    CUcontext other;
+
+    opal_umrddt_gpu_staging_put(get(MIB(1)));
+    EXPECT(CUDA_SUCCESS, driver->cuCtxCreate_v2(&other, 0, 0));
+    /* As long as both exist, each can use it. */
+    opal_umrddt_gpu_staging_put(get(MIB(1)));
+    CHECK(1 == stats().pinned);
+    EXPECT(CUDA_SUCCESS, driver->cuCtxDestroy_v2(ctx));
+    memset(get(MIB(1)), 1, MIB(1));
+    CHECK(2 == stats().pinned && 3 == stats().gets);
+    CHECK(MIB(1) == stats().bytes_now && MIB(1) == stats().used_now);
+}
+
 /* Refused once: said so, nothing is lost, and the next time it works. */
 static void refused(void)
 {
@@ -328,6 +345,7 @@ int main(int argc, char **argv)
         {"the driver is gone", gone, "fail=cuMemFreeHost:*:4"},
         {"the context is gone", no_more_context, ""},
         {"another context", another_context, ""},
+        {"other context", other_context, ""},
         {"refused", refused, "fail=cuMemHostAlloc:1:2,fail=cuMemHostAlloc:2:709"},
         {"threads", threads, "delay=20"},
         {"no driver", none, NULL},

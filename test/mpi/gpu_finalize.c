@@ -17,6 +17,7 @@
  *   destroy  the context is destroyed before MPI_Finalize (the primary one is reset)
  *   leave    the same, with the memory still allocated (it goes with the context)
  *   again    the same, and then all over again in a new context (and destroyed once more)
+ *   one      only the odd ranks destroy it, between messages from one GPU buffer of their partners
  *
  * After the context is gone messages of system memory and MPI_Finalize must work: ompi#3244.
  */
@@ -106,6 +107,10 @@ static void begin(void)
         GPU_OK(gpu.cuDeviceGet(&handle, device));
         GPU_OK(gpu.cuCtxCreate_v2(&ctx, 0, handle));
         gpu_context_set(device, ctx);
+        if (mpitest_has("one")) {
+            /* The only context that a receive in system memory can use is the own one. */
+            (void) gpu.cuDevicePrimaryCtxRelease_v2(handle);
+        }
     }
     for (device = 0; mpitest_has("green") && device < gpu_device_count(); ++device) {
         CUcontext ctx;
@@ -137,6 +142,53 @@ static void end(void)
         }
         gpu_context_set(device, NULL);
     }
+}
+
+/* A message that takes several operations of the GPU. */
+static gpu_shape_t *large_shape(void)
+{
+    int which = 0;
+    gpu_shape_t *shape = gpu_shape_fixed(which);
+
+    while (1 << 20 > shape->bytes) {
+        gpu_shape_free(shape);
+        shape = gpu_shape_fixed(++which);
+    }
+    return shape;
+}
+
+/* The same buffer of a GPU is sent to system memory before the receiver's context is gone, while
+ * its GPU copies, and after that. */
+static void end_of_one(void)
+{
+    gpu_shape_t *shape = large_shape();
+    const bool sends = 0 == mpitest.rank % 2;
+    const gpu_end_t *mine = sends ? &shape->send : &shape->recv;
+    mpitest_buffer_t *buffer = mpitest_buffer_of(mine->map, sends ? GPU_DEVICE : GPU_HOST);
+    int peer = mpitest.rank ^ 1, i, done;
+    MPI_Request request;
+
+    for (i = 0; i < 6; ++i) {
+        uint64_t key = mpitest_mix(mpitest.seed, (uint64_t) i, (uint64_t) mpitest.rank / 2);
+
+        if (sends) {
+            mpitest_fill(buffer, key);
+            MPI_OK(MPI_Send(buffer->addr, mine->count, mine->type, peer, 0, MPI_COMM_WORLD));
+        } else {
+            MPI_OK(MPI_Probe(peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            MPI_OK(MPI_Irecv(buffer->addr, mine->count, mine->type, peer, 0, MPI_COMM_WORLD,
+                             &request));
+            if (3 == i) {
+                MPI_OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE)); /* starts the copy */
+                end();
+            }
+            MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            VERIFY(buffer, key, shape->bytes);
+        }
+        ++mpitest.step;
+    }
+    mpitest_buffer_free(buffer);
+    gpu_shape_free(shape);
 }
 
 static int rank_before_init(void)
@@ -192,6 +244,9 @@ int main(int argc, char **argv)
         messages(GPU_HOST, 3 + 10 * (uint64_t) turn);
         messages(GPU_DEVICE, 4 + 10 * (uint64_t) turn);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (mpitest_has("one")) {
+            end_of_one();
+        }
         if (has_gpu && (mpitest_has("destroy") || mpitest_has("leave") || mpitest_has("again"))) {
             end();
         }

@@ -59,9 +59,47 @@ static bool fails(int *countdown)
     return 0 < *countdown && 0 == --*countdown;
 }
 
-/* The context of the engine is current: the base PML takes its memory. */
-static bool takes;
+/* The context of the engine is current, or was made so: the base PML takes its memory. */
+static bool takes, entered;
 static int scratches;
+
+/* Memory of GPUs. */
+static struct {
+    const char *begin, *end;
+} on_gpu[MOST];
+
+static int on_gpu_find(const void *begin)
+{
+    int i = 0;
+
+    while (begin != on_gpu[i].begin) {
+        ++i;
+        CHECK(MOST > i);
+    }
+    return i;
+}
+
+static void on_gpu_add(const void *begin, size_t size)
+{
+    const int i = on_gpu_find(NULL);
+
+    on_gpu[i].begin = begin;
+    on_gpu[i].end = on_gpu[i].begin + size;
+}
+
+static void on_gpu_remove(const void *begin)
+{
+    on_gpu[on_gpu_find(begin)].begin = NULL;
+}
+
+/* The base PML gets memory of a GPU only with its context. */
+static void check_context(const void *buf, size_t count)
+{
+    for (int i = 0; i < MOST; ++i) {
+        CHECK(NULL == on_gpu[i].begin || (const char *) buf < on_gpu[i].begin
+              || (const char *) buf >= on_gpu[i].end || 0 == count || takes || entered);
+    }
+}
 
 static mca_pml_umrddt_pack_t *sender, *receiver;
 static int active;
@@ -107,6 +145,7 @@ static int host_isend(const void *buf, size_t count, ompi_datatype_t *datatype, 
     ompi_request_t *own = &sends_done[next_send++ % MOST];
 
     (void) datatype, (void) dst, (void) tag, (void) mode, (void) comm;
+    check_context(buf, count);
     if (fails(&plan.isend) || (plan.isend_for_ever && 0 < count)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -128,6 +167,7 @@ static int host_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int sr
     message_t *message = &receives[posted % MOST];
 
     (void) datatype, (void) src, (void) tag, (void) comm;
+    check_context(buf, count);
     if (fails(&plan.irecv)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -195,6 +235,19 @@ bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory)
     return takes;
 }
 
+int opal_umrddt_gpu_engine_enter(opal_umrddt_gpu_engine_t *engine)
+{
+    CHECK((opal_umrddt_gpu_engine_t *) &copies == engine && !entered && !takes);
+    entered = true;
+    return OPAL_SUCCESS;
+}
+
+void opal_umrddt_gpu_engine_leave(opal_umrddt_gpu_engine_t *engine)
+{
+    CHECK((opal_umrddt_gpu_engine_t *) &copies == engine && entered);
+    entered = false;
+}
+
 int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
                          const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy)
@@ -259,11 +312,13 @@ int opal_umrddt_gpu_scratch_get(opal_umrddt_gpu_engine_t *engine, size_t size, u
     }
     ++scratches;
     *address = (uintptr_t) malloc(size);
+    on_gpu_add((const void *) (uintptr_t) *address, size);
     return OPAL_SUCCESS;
 }
 
 void opal_umrddt_gpu_scratch_put(uint64_t address)
 {
+    on_gpu_remove((const void *) (uintptr_t) address);
     --scratches;
     free((void *) (uintptr_t) address);
 }
@@ -640,6 +695,9 @@ static ends_t message(bool by_hca, unsigned scheme)
     for (int side = 0; side < 2; ++side) {
         where[side].memory.base = (uintptr_t) user[side];
         where[side].memory.size = 0 == draw(4) ? 0 : extent[side];
+        if (opal_umrddt_gpu_on_gpu(&where[side])) {
+            on_gpu_add(user[side], extent[side]);
+        }
     }
     broken = false;
     reserved = 0;
@@ -674,7 +732,8 @@ static ends_t message(bool by_hca, unsigned scheme)
     mca_pml_umrddt.params.pack_depth = 1 + draw(MCA_PML_UMRDDT_PACK_DEPTH);
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &sender));
     while (!over[0] || !over[1]) {
-        CHECK(100000 > ++turns);
+        CHECK(100000 > ++turns && !entered);
+        takes = 0 < draw(3); /* the application changes its context between calls of MPI */
         host_progress();
         hca_progress();
         if (!over[0] && (over[0] = mca_pml_umrddt_pack_step(sender))) {
@@ -710,6 +769,9 @@ static ends_t message(bool by_hca, unsigned scheme)
     CHECK(by_hca || sent == arrived);
     for (int side = 0; side < 2; ++side) {
         OBJ_RELEASE(layout[side]);
+        if (opal_umrddt_gpu_on_gpu(&where[side])) {
+            on_gpu_remove(user[side]);
+        }
         free(user[side]);
         free(stream[side]);
     }

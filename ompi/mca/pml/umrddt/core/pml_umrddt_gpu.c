@@ -15,9 +15,9 @@
 /*
  * The key mpi_communication_pattern with value MPI_X_TO_Y asserts that send buffers on this
  * communicator are in X's memory and receive buffers in Y's. MPI 4.1's
- * mpi_assert_memory_alloc_kinds is a list of kinds that all buffers are of, and here another way to
- * say one of two patterns. A key is read from the communicator or its session. The session may set
- * it after the communicator is created but before it is used, so it is read for the first message.
+ * mpi_assert_memory_alloc_kinds is a list of the kinds that all buffers of this process are of. A
+ * key is read from the communicator or its session. The session may set it after the communicator
+ * is created but before it is used, so it is read for the first message.
  */
 
 #include "ompi_config.h"
@@ -70,8 +70,11 @@ static const struct {
                                             MCA_PML_UMRDDT_MEMORY_SYSTEM}},
     [MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU] = {"MPI_GPU_TO_GPU",
                                            {MCA_PML_UMRDDT_MEMORY_GPU, MCA_PML_UMRDDT_MEMORY_GPU}},
+    [MCA_PML_UMRDDT_PATTERN_SYSTEM] = {"system",
+                                       {MCA_PML_UMRDDT_MEMORY_SYSTEM,
+                                        MCA_PML_UMRDDT_MEMORY_SYSTEM}},
 };
-#define PATTERN_COUNT (sizeof(patterns) / sizeof(patterns[0]))
+#define PATTERN_COUNT MCA_PML_UMRDDT_PATTERN_SYSTEM /* the last one is no value of the key */
 
 /** Returns true for the first caller of any thread. */
 static bool first_time(int *once)
@@ -101,7 +104,7 @@ static mca_pml_umrddt_pattern_t of_kinds(char *kinds)
         }
     }
     return system == device ? MCA_PML_UMRDDT_PATTERN_NONE
-           : system         ? MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU
+           : system         ? MCA_PML_UMRDDT_PATTERN_SYSTEM
                             : MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
 }
 

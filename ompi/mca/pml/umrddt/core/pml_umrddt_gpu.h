@@ -85,14 +85,16 @@ static inline bool mca_pml_umrddt_surely_system(const void *buf, size_t count,
     return opal_umrddt_gpu_surely_system(buf, count, &datatype->super);
 }
 
-/** Value of the info key mpi_communication_pattern. */
+/** Value of the info key mpi_communication_pattern, or of mpi_assert_memory_alloc_kinds, which says
+ * nothing about the other process's buffers. */
 typedef enum mca_pml_umrddt_pattern_t {
     MCA_PML_UMRDDT_PATTERN_UNREAD = 0,
     MCA_PML_UMRDDT_PATTERN_NONE = 1,
     MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU = 2,
     MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU = 3,
     MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU = 4,
-    MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU = 5
+    MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU = 5,
+    MCA_PML_UMRDDT_PATTERN_SYSTEM = 6 /**< this process uses system memory only */
 } mca_pml_umrddt_pattern_t;
 
 typedef enum mca_pml_umrddt_side_t {
@@ -138,7 +140,7 @@ static inline bool mca_pml_umrddt_asserted_system(mca_pml_umrddt_comm_t *comm,
 {
     mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(comm);
 
-    return MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU == pattern
+    return MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU == pattern || MCA_PML_UMRDDT_PATTERN_SYSTEM == pattern
            || (MCA_PML_UMRDDT_SENDER == side ? MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU
                                              : MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU)
                   == pattern;

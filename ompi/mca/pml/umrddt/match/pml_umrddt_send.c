@@ -182,13 +182,20 @@ static inline bool asserted_to_gpu(mca_pml_umrddt_comm_t *comm)
     return MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU == mca_pml_umrddt_pattern(comm);
 }
 
+/** Returns true if nothing is asserted about the receiver's buffers. */
+static inline bool receiver_unknown(mca_pml_umrddt_comm_t *comm)
+{
+    const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(comm);
+
+    return MCA_PML_UMRDDT_PATTERN_NONE == pattern || MCA_PML_UMRDDT_PATTERN_SYSTEM == pattern;
+}
+
 /** Returns true if the user's assertion alone passes messages through. Either the assertion names
  * system memory at the sender and no GPU memory at the receiver, or there is no GPU. Always false
  * if assertions are checked. */
 static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 {
-    return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
-           && !mca_pml_umrddt_checks_pattern()
+    return !receiver_unknown(comm) && !mca_pml_umrddt_checks_pattern()
            && (NULL == mca_pml_umrddt.gpu
                || (mca_pml_umrddt_asserted_system(comm, MCA_PML_UMRDDT_SENDER)
                    && !asserted_to_gpu(comm)));
@@ -258,7 +265,7 @@ static bool may_land(call_t *call)
     call->probes_memory =
         MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->probes_memory
         && NULL != mca_pml_umrddt.hca && call->peer->has_hca && call->peer->has_gpu
-        && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data) && probes_memory(call)
+        && receiver_unknown(call->data) && probes_memory(call)
         && !mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where, true,
                                          call->count, call->datatype);
     return call->probes_memory;

@@ -213,8 +213,10 @@ static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
     mca_pml_umrddt_send_await(send);
     rc = report_what(send, send->reply->what);
     if (OMPI_ERR_BAD_PARAM == rc) {
-        mca_pml_umrddt_send_malformed(send);
-    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_report_invalid(send);
+    }
+    if (OMPI_SUCCESS != rc) {
+        /* the receiver waits for the INFO message: the NACK makes it fall back */
         mca_pml_umrddt_send_fail(send, false);
     }
 }
@@ -417,6 +419,16 @@ static bool copy(void *owner)
  * Cached and missing information
  * ------------------------------------------------------------------------------------------- */
 
+/** The engine that imported the sender's memory for a receiver in system memory; NULL: unknown, or
+ * the application has destroyed its context since. */
+static opal_umrddt_gpu_engine_t *home(const mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_gpu_engine_t *engine =
+        opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id);
+
+    return NULL != engine && opal_umrddt_gpu_engine_is_there(engine) ? engine : NULL;
+}
+
 /** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, after that
  * of another message. */
 static bool look(void *owner)
@@ -426,7 +438,7 @@ static bool look(void *owner)
     uint32_t lacks = 0;
 
     if (NULL == ipc->engine) {
-        ipc->engine = opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id);
+        ipc->engine = home(recv);
     }
     if (!recv->peer->self && NULL == ipc->import
         && (NULL == ipc->engine
@@ -480,8 +492,8 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
     if (opal_umrddt_gpu_on_gpu(&recv->where)) {
         return OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &ipc->engine);
     }
-    return NULL != opal_umrddt_gpu_peer_home(recv->peer->gpu, recv->rts.buffer_id)
-           || opal_umrddt_gpu_device_find(NULL, &memory);
+    ipc->engine = home(recv);
+    return NULL != ipc->engine || opal_umrddt_gpu_device_find(NULL, &memory);
 }
 
 /** The same for a message to oneself: nothing is missing but completion flags for the next one. */

@@ -393,14 +393,19 @@ static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     /* Synchronous mode for the last chunk: the request id must not be reused before the receiver
      * has posted a receive for each chunk. Else the next message's receives could match them. */
     bool wait = chunk->end == pack->job.total && pack->job.granted < pack->chunks;
+    bool entered;
     int rc;
 
     do {
+        entered = pack->device && mca_pml_umrddt_pack_device_enter(pack);
         rc = mca_pml_umrddt.host.pml_isend(
             bytes_of(pack, chunk), chunk->lost ? 0 : chunk->end - chunk->start, &ompi_mpi_byte.dt,
             pack->job.peer, pack->job.tag,
             wait ? MCA_PML_BASE_SEND_SYNCHRONOUS : MCA_PML_BASE_SEND_STANDARD, pack->job.comm->comm,
             &chunk->request);
+        if (OPAL_UNLIKELY(entered)) {
+            opal_umrddt_gpu_engine_leave(pack->owner);
+        }
         if (OMPI_SUCCESS == rc) {
             break;
         }
@@ -432,10 +437,14 @@ static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 /** @return false: the base PML refused; retry later */
 static bool post_recv(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
+    const bool entered = pack->device && mca_pml_umrddt_pack_device_enter(pack);
     int rc = mca_pml_umrddt.host.pml_irecv(bytes_of(pack, chunk), chunk->end - chunk->start,
                                            &ompi_mpi_byte.dt, pack->job.peer, pack->job.tag,
                                            pack->job.comm->comm, &chunk->request);
 
+    if (OPAL_UNLIKELY(entered)) {
+        opal_umrddt_gpu_engine_leave(pack->owner);
+    }
     if (OMPI_SUCCESS != rc) {
         chunk->request = NULL;
         (void) query_again(pack, rc);

@@ -115,7 +115,8 @@ struct mca_pml_umrddt_pack_t {
     opal_umrddt_gpu_where_t where;
     opal_umrddt_gpu_engine_t *engine; /**< NULL: the CPU copies */
     bool one_piece;                   /**< the layout is contiguous */
-    bool device;                      /**< the base PML gets GPU memory */
+    bool device;                      /**< the base PML gets GPU memory ... */
+    opal_umrddt_gpu_engine_t *owner;  /**< ... of this engine's context */
     uint64_t chunks;                  /**< of the message; fits 32 bits with the HCA as the wire */
     uint64_t next;                    /**< offset in bytes of the next chunk to begin */
     unsigned begun, sent;             /**< chunks so far */
@@ -186,6 +187,11 @@ int mca_pml_umrddt_pack_device_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_
 
 /** Release it. */
 void mca_pml_umrddt_pack_device_put(mca_pml_umrddt_chunk_t *chunk);
+
+/** pack->device: make the context of the GPU memory current for a call of the base PML. Chunks
+ * after the first ones are posted in progress, in any thread, where another context may be current.
+ * @return true: opal_umrddt_gpu_engine_leave(pack->owner) must follow */
+bool mca_pml_umrddt_pack_device_enter(const mca_pml_umrddt_pack_t *pack);
 
 /** This side uses pinned buffers instead, as for pack-staged. */
 static inline void mca_pml_umrddt_pack_device_off(mca_pml_umrddt_pack_t *pack)

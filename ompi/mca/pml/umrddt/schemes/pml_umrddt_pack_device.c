@@ -43,18 +43,25 @@ static bool takes_users(const mca_pml_umrddt_pack_t *pack)
            && opal_umrddt_gpu_base_takes(memory);
 }
 
-void mca_pml_umrddt_pack_device_begin(mca_pml_umrddt_pack_t *pack)
+/** Returns true if the base PML can get the memory of the pool of GPU memory, which is allocated in
+ * the engine's context: that context is current. */
+static bool takes_scratch(const opal_umrddt_gpu_engine_t *engine)
 {
-    /* the pool of GPU memory allocates in the engine's context */
     const opal_umrddt_gpu_memory_t scratch = {.kind = OPAL_UMRDDT_GPU_DEVICE,
-                                              .ctx = opal_umrddt_gpu_engine_context(pack->engine),
+                                              .ctx = opal_umrddt_gpu_engine_context(engine),
                                               .legacy_ipc = true};
 
-    if (!pack->job.device || !opal_umrddt_gpu_base_takes(&scratch)) {
+    return opal_umrddt_gpu_base_takes(&scratch);
+}
+
+void mca_pml_umrddt_pack_device_begin(mca_pml_umrddt_pack_t *pack)
+{
+    if (!pack->job.device || !takes_scratch(pack->engine)) {
         mca_pml_umrddt_pack_device_off(pack);
         return;
     }
     pack->device = true;
+    pack->owner = pack->engine;
     if (takes_users(pack)) {
         pack->engine = NULL;
     }
@@ -77,4 +84,9 @@ void mca_pml_umrddt_pack_device_put(mca_pml_umrddt_chunk_t *chunk)
 {
     opal_umrddt_gpu_scratch_put((uintptr_t) chunk->stage.bytes);
     memset(&chunk->stage, 0, sizeof(chunk->stage));
+}
+
+bool mca_pml_umrddt_pack_device_enter(const mca_pml_umrddt_pack_t *pack)
+{
+    return !takes_scratch(pack->owner) && OPAL_SUCCESS == opal_umrddt_gpu_engine_enter(pack->owner);
 }

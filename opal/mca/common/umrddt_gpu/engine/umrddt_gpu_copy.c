@@ -407,7 +407,8 @@ static int test_event(opal_umrddt_gpu_copy_t *copy)
     CUresult rc;
     bool pushed;
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_engine_swap_in(copy->engine, &pushed)) {
+    if (!opal_umrddt_gpu_engine_is_there(copy->engine)
+        || OPAL_SUCCESS != opal_umrddt_gpu_engine_swap_in(copy->engine, &pushed)) {
         return OPAL_ERROR;
     }
     opal_umrddt_gpu_relax(driver, &mode);

@@ -319,8 +319,9 @@ int opal_umrddt_gpu_shape_list(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu
 
 void opal_umrddt_gpu_shape_free(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *shape)
 {
-    bool pushed;
-    const bool alive = OPAL_SUCCESS == opal_umrddt_gpu_engine_swap_in(engine, &pushed);
+    bool pushed = false;
+    const bool alive = opal_umrddt_gpu_engine_is_there(engine)
+                       && OPAL_SUCCESS == opal_umrddt_gpu_engine_swap_in(engine, &pushed);
 
     destroy(engine, shape, alive);
     opal_umrddt_gpu_engine_swap_out(engine, alive && pushed);

@@ -228,6 +228,10 @@ int opal_umrddt_gpu_staged_test(opal_umrddt_gpu_copy_t *copy)
             return rc;
         }
         piece->copy = NULL;
+        /* No buffer of the application may be in the context: it may be gone, with our buffers. */
+        if (OPAL_SUCCESS == rc && !opal_umrddt_gpu_engine_is_there(copy->engine)) {
+            rc = OPAL_ERROR;
+        }
         if (OPAL_SUCCESS == rc && 1 == host_of(copy->copy_end)) {
             by_cpu(copy, piece);
         }

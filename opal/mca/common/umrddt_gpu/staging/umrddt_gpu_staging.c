@@ -321,6 +321,28 @@ static int make(unsigned size, void **address)
     return OPAL_SUCCESS;
 }
 
+/*
+ * True if the memory of a used buffer exists. It does if its context is current; else the
+ * application may have destroyed that context. Releases a buffer without memory.
+ */
+static bool is_there(buffer_t *buffer)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    CUcontext now = NULL;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)
+        || (CUDA_SUCCESS == driver->cuCtxGetCurrent(&now) && NULL != now && now == buffer->ctx)
+        || buffer_id(driver, buffer->address) == buffer->buffer_id) {
+        return true;
+    }
+    pthread_mutex_lock(&lock);
+    lose(buffer);
+    counts.gets--;
+    pthread_mutex_unlock(&lock);
+    opal_umrddt_gpu_staging_put(buffer->address);
+    return false;
+}
+
 /* ---- the interface ---- */
 
 void opal_umrddt_gpu_staging_bound(size_t bytes)
@@ -341,16 +363,18 @@ int opal_umrddt_gpu_staging_get(size_t size, void **address)
     if (SIZES == index) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    pthread_mutex_lock(&lock);
-    buffer = newest[index];
-    if (NULL != buffer) {
-        unkeep(buffer);
-        buffer->taken = true;
-        counts.gets++;
-        counts.used_now += buffer->bytes;
-        *address = buffer->address;
-    }
-    pthread_mutex_unlock(&lock);
+    do {
+        pthread_mutex_lock(&lock);
+        buffer = newest[index];
+        if (NULL != buffer) {
+            unkeep(buffer);
+            buffer->taken = true;
+            counts.gets++;
+            counts.used_now += buffer->bytes;
+            *address = buffer->address;
+        }
+        pthread_mutex_unlock(&lock);
+    } while (NULL != buffer && !is_there(buffer));
     return NULL != buffer ? OPAL_SUCCESS : make(index, address);
 }
 
