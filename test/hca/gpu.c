@@ -302,8 +302,8 @@ static void gpu_refused(void)
 }
 
 /**
- * A refusal of the HCA near to the GPU counts, even if no message requests that HCA. (It is the
- * second one: devices=2,switches=2, btl_umr_device=mlx5_1,mlx5_0)
+ * A refusal of the HCA near to the GPU counts, even if no message requests that HCA. (devices=2,
+ * switches=2: the first HCA of the second process is the one near to the second GPU.)
  */
 static void gpu_refused_near(void)
 {
@@ -314,7 +314,7 @@ static void gpu_refused_near(void)
     unsigned char *area;
 
     begin();
-    if (0 == harness.rank) {
+    if (1 == harness.rank) {
         area = gpu_alloc(ROOM);
         where = where_is(area);
         near = harness.hca->endpoint_near(first, area, where.device);

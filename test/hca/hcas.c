@@ -26,6 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <infiniband/verbs.h>
+
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
 
@@ -594,8 +596,63 @@ void hcas_print_lanes(void)
     harness_disconnect();
 }
 
-const struct test hca_tests[] = {{"hcas_near", hcas_near},       {"hcas_unknown", hcas_unknown},
-                                 {"hcas_moved", hcas_moved},     {"hcas_apart", hcas_apart},
-                                 {"hcas_break", hcas_break},     {"hcas_fail", hcas_fail},
-                                 {"hcas_strange", hcas_strange}, {"hcas_deaf", hcas_deaf},
-                                 {"hcas_beside", hcas_beside},   {NULL, NULL}};
+/**
+ * The HCAs of this process, and for each other process the HCA (its index) for memory of the GPU
+ * with this process's number. btl_umr_verbose has the lanes.
+ */
+void hcas_print_table(void)
+{
+    const mca_btl_umr_caps_t *caps;
+
+    CHECK_RC(OPAL_SUCCESS, harness.hca->init());
+    harness_exchange_modex();
+    printf("rank %d:", harness.rank);
+    for (unsigned int i = 0; harness.hca->hca(i, &caps, NULL); ++i) {
+        printf(" %s", caps->device);
+    }
+    printf("\n");
+    for (int peer = 0; peer < harness.size; ++peer) {
+        mca_btl_umr_endpoint_t *endpoint;
+
+        if (peer != harness.rank) {
+            CHECK_RC(OPAL_SUCCESS,
+                     harness.hca->endpoint_get((struct opal_proc_t *) ompi_comm_peer_lookup(
+                                                   &ompi_mpi_comm_world.comm, peer),
+                                               &endpoint));
+            endpoint = harness.hca->endpoint_near(endpoint, NULL, harness.rank);
+            printf("near %d %d %u\n", harness.rank, peer, hca_of(endpoint));
+        }
+    }
+    fflush(stdout);
+    MPI_Barrier(MPI_COMM_WORLD);
+    harness.hca->fini();
+}
+
+/** UMRDDT_TEST_CLASS: service level, traffic class, index of the pkey and of the GID. */
+static void hcas_class(void)
+{
+    int sl, traffic_class, pkey, gid;
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    CHECK(4 == sscanf(getenv("UMRDDT_TEST_CLASS"), "%d %d %d %d", &sl, &traffic_class, &pkey, &gid),
+          "UMRDDT_TEST_CLASS");
+    CHECK(0 == ibv_query_qp(hca_data_qp, &attr, IBV_QP_AV | IBV_QP_PKEY_INDEX, &init), "query");
+    CHECK(sl == attr.ah_attr.sl, "service level %u", attr.ah_attr.sl);
+    CHECK(traffic_class == attr.ah_attr.grh.traffic_class, "traffic class %u",
+          attr.ah_attr.grh.traffic_class);
+    CHECK(pkey == attr.pkey_index, "pkey %u", attr.pkey_index);
+    CHECK(gid == attr.ah_attr.grh.sgid_index, "GID %u", attr.ah_attr.grh.sgid_index);
+}
+
+const struct test hca_tests[] = {{"hcas_class", hcas_class},
+                                 {"hcas_near", hcas_near},
+                                 {"hcas_unknown", hcas_unknown},
+                                 {"hcas_moved", hcas_moved},
+                                 {"hcas_apart", hcas_apart},
+                                 {"hcas_break", hcas_break},
+                                 {"hcas_fail", hcas_fail},
+                                 {"hcas_strange", hcas_strange},
+                                 {"hcas_deaf", hcas_deaf},
+                                 {"hcas_beside", hcas_beside},
+                                 {NULL, NULL}};
