@@ -190,6 +190,8 @@ int main(int argc, char **argv)
         hcas_print_lanes();
     } else if (2 == argc && 0 == strcmp("--table", argv[1])) {
         hcas_print_table();
+    } else if (2 == argc && 0 == strcmp("--no-route", argv[1])) {
+        hcas_print_no_route();
     } else if (2 == argc && 0 == strcmp("--gpus", argv[1])) {
         hcas_print_gpus();
     } else {

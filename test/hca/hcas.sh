@@ -231,6 +231,21 @@ run "all lanes of four hcas" hcas_beside
 mca="--mca btl_umr_srq_depth 0"
 run "all lanes of four hcas, receives of their own" hcas_beside
 mca=""
+# mlx5_2 is on another network, which looks like the same one: mlx5_1 and mlx5_2 are a pair
+trees 3 fabric=a/a/b
+for rank in 0 1; do
+    for device in 0 1 2; do
+        node $rank $device $device
+    done
+done
+run "a lane whose ports do not reach each other" hcas_dead
+mca="--mca btl_umr_srq_depth 0"
+run "the same, receives of their own" hcas_dead
+mca=""
+trees 2 link=eth,gids=v4,fabric=a/b,route_ms=250
+mca="--mca btl_umr_max_hcas 1"
+said "no route" --no-route "0 more, late" "0 more, late"
+mca=""
 two umr=off
 run "no UMR" hcas_unknown hcas_break
 finish

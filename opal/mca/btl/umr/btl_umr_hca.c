@@ -51,6 +51,7 @@ void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
     OBJ_CONSTRUCT(&hca->keysets_idle, opal_list_t);
     OBJ_CONSTRUCT(&hca->keycache.cached, opal_list_t);
     OBJ_CONSTRUCT(&hca->cqs, opal_list_t);
+    OBJ_CONSTRUCT(&hca->probing, opal_list_t);
     OBJ_CONSTRUCT(&hca->receives.draining, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_done, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_idle, opal_list_t);
@@ -70,6 +71,7 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     OPAL_LIST_DESTRUCT(&hca->keysets_idle);
     OBJ_DESTRUCT(&hca->keycache.cached);
     OBJ_DESTRUCT(&hca->cqs);
+    OBJ_DESTRUCT(&hca->probing);
     OBJ_DESTRUCT(&hca->receives.draining);
     OBJ_DESTRUCT(&hca->puts_done);
     OPAL_LIST_DESTRUCT(&hca->puts_idle);

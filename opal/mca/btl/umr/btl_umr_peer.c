@@ -379,6 +379,17 @@ static bool dead(const mca_btl_umr_lane_t *lane)
            || (NULL != lane->endpoint && lane->endpoint->broken);
 }
 
+/** True if a lane has not answered yet while another one is known to work. */
+static bool waits(const mca_btl_umr_peer_t *peer, const mca_btl_umr_lane_t *lane)
+{
+    bool other = false;
+
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        other = other || (peer->lanes[i].proven && !dead(&peer->lanes[i]));
+    }
+    return other && NULL != lane->endpoint && lane->endpoint->probing;
+}
+
 /** As the op, if there is a choice. Not inlined: most processes have none. */
 __attribute__((noinline)) static mca_btl_umr_endpoint_t *
 choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
@@ -401,7 +412,7 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
         for (uint32_t i = 0; i < peer->lane_count; ++i) {
             mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-            if (0 == (tried & 1u << i) && !dead(lane)
+            if (0 == (tried & 1u << i) && !dead(lane) && !waits(peer, lane)
                 && (NULL == best || distance(lane, gpu, node) < distance(best, gpu, node))) {
                 best = lane;
             }
