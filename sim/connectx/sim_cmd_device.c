@@ -100,7 +100,7 @@ static void fill_device(const struct sim_ctx *ctx, struct ib_uverbs_query_device
     resp->max_srq = (int) sim.conf.srqs;
     resp->max_srq_wr = 0 < sim.conf.srqs ? (int) sim.conf.max_wr - 1 : 0;
     resp->max_srq_sge = 0 < sim.conf.srqs ? MAX_SRQ_SGE : 0;
-    resp->max_pkeys = 1;
+    resp->max_pkeys = sim.conf.ports[ctx->device].pkeys;
     resp->local_ca_ack_delay = 16;
     resp->phys_port_cnt = 1;
 }
@@ -134,22 +134,23 @@ int sim_cmd_query_port(struct sim_ctx *ctx, const struct sim_call *call)
 {
     struct ib_uverbs_query_port request;
     struct ib_uverbs_query_port_resp resp = {0};
+    const struct sim_port *port = &sim.conf.ports[ctx->device];
 
     sim_copy(&request, sizeof(request), call->in, call->in_size);
     if (1 != request.port_num) {
         return EINVAL;
     }
     resp.max_msg_sz = 1u << sim.conf.log_max_msg;
-    resp.gid_tbl_len = 1;
-    resp.pkey_tbl_len = 1;
+    resp.gid_tbl_len = port->gids;
+    resp.pkey_tbl_len = port->pkeys;
     resp.state = ctx->device + 1 == sim.conf.down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     resp.max_mtu = IBV_MTU_4096;
     resp.active_mtu = IBV_MTU_4096;
     resp.max_vl_num = 1;
-    resp.active_width = 2;                                 /* 4x */
-    resp.active_speed = 64;                                /* HDR */
+    resp.active_width = port->width;
+    resp.active_speed = port->speed;
     resp.phys_state = IBV_PORT_DOWN == resp.state ? 3 : 5; /* disabled; link up */
-    if (sim.conf.link_eth) {
+    if (port->eth) {
         resp.link_layer = IBV_LINK_LAYER_ETHERNET;
     } else {
         resp.link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -144,12 +144,21 @@ static void breaks(struct sim_qp *qp)
     }
 }
 
+/* A write that only tests the connection: no planned fault counts it. */
+static bool is_probe(const struct sim_req *req)
+{
+    return MLX5_OPCODE_RDMA_WRITE == req->wqe.opcode && 0 == req->length;
+}
+
 static void begin(struct sim_qp *qp, struct sim_req *req)
 {
     req->begun = true;
     req->psn = qp->next_psn;
     if (sim_req_on_wire(req)) {
         qp->next_psn = (qp->next_psn + req->packets) & 0xffffff;
+    }
+    if (is_probe(req)) {
+        return;
     }
     switch (req->wqe.opcode) {
     case MLX5_OPCODE_RDMA_WRITE:
@@ -206,7 +215,8 @@ static void fill_frame(const struct sim_qp *qp, const struct sim_req *req, struc
     frame->dst_qpn = qp->dest_qpn;
     frame->src_qpn = qp->qpn;
     frame->dst_port = qp->dest_port;
-    frame->src_port = sim_port_address(qp->super.ctx->device);
+    frame->src_port = qp->own_port;
+    frame->network = qp->network;
     frame->epoch = qp->epoch;
     frame->msg_length = (uint32_t) req->length;
     frame->raddr = req->wqe.raddr;
@@ -299,7 +309,7 @@ static bool transmit_one(struct sim_qp *qp, uint64_t now)
     }
     if (!req->begun) {
         if (0 == req->not_before) {
-            const struct fault *fault = sim_fault(FAULT_late);
+            const struct fault *fault = is_probe(req) ? NULL : sim_fault(FAULT_late);
 
             req->not_before = now + sim_delay();
             if (NULL != fault) {

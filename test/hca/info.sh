@@ -72,6 +72,9 @@ info "one of three" 0 devices=3 "" "$test mlx5_1:1" "^mlx5_1:1: usable" "!mlx5_0
 info "one that is there and one that is not" 0 "" "" "$test mlx5_7 mlx5_0" \
     "^mlx5_7: not usable: no RDMA device named" "  what to do: Name another device" "^mlx5_0:1: usable"
 
+info "its network" 0 link=eth,speed=edr,gids=ll+v4 "" "$test" \
+    "^  port: RoCE v2, 100 Gb/s, GID 1 (::ffff:10\.[0-9]*\.0\.1), pkey 0xffff, service level 0, traffic class 106$"
+info "a partition" 0 pkeys=0x7fff+0x8005 "" "$test" "^  port: InfiniBand, 200 Gb/s, GID 0 (fe80::.*), pkey 0x8005, service level 0$"
 info "no UMR" 0 umr=off "" "$test" "^mlx5_0:1: usable without UMR: mlx5_0:1 creates no indirect mkeys" \
     "  an RDMA write gathers 14 pieces" "  what to do: .*no UMR" "!: proven"
 info "no UMR on two" 0 umr=off,devices=2 "" "$test" "^mlx5_0:1: usable without" "^mlx5_1:1: usable without"

@@ -14,6 +14,7 @@
 
 #include "opal_config.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
     OBJ_CONSTRUCT(&hca->keysets_idle, opal_list_t);
     OBJ_CONSTRUCT(&hca->keycache.cached, opal_list_t);
     OBJ_CONSTRUCT(&hca->cqs, opal_list_t);
+    OBJ_CONSTRUCT(&hca->probing, opal_list_t);
     OBJ_CONSTRUCT(&hca->receives.draining, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_done, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_idle, opal_list_t);
@@ -69,6 +71,7 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     OPAL_LIST_DESTRUCT(&hca->keysets_idle);
     OBJ_DESTRUCT(&hca->keycache.cached);
     OBJ_DESTRUCT(&hca->cqs);
+    OBJ_DESTRUCT(&hca->probing);
     OBJ_DESTRUCT(&hca->receives.draining);
     OBJ_DESTRUCT(&hca->puts_done);
     OPAL_LIST_DESTRUCT(&hca->puts_idle);
@@ -80,6 +83,27 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     mca_btl_umr_refill_destruct(hca);
 }
 
+/** Describe the port: "RoCE v2, 100 Gb/s, GID 3 (::ffff:10.1.2.3), pkey 0xffff, ..." */
+static void describe_port(const mca_btl_umr_device_t *device, char *text, size_t size)
+{
+    bool ethernet = IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer;
+    char gid[INET6_ADDRSTRLEN] = "", rate[32] = "";
+    int used;
+
+    (void) inet_ntop(AF_INET6, device->gid.raw, gid, sizeof(gid));
+    if (0 < device->rate) {
+        snprintf(rate, sizeof(rate), ", %u Gb/s", device->rate / 10);
+    }
+    used = snprintf(text, size, "%s%s, GID %u (%s), pkey 0x%04x, service level %u",
+                    !ethernet         ? "InfiniBand"
+                    : device->roce_v1 ? "RoCE v1"
+                                      : "RoCE v2",
+                    rate, device->gid_index, gid, device->pkey, device->service_level);
+    if (ethernet && 0 < used && size > (size_t) used) {
+        snprintf(text + used, size - (size_t) used, ", traffic class %u", device->traffic_class);
+    }
+}
+
 /** Fill in the capabilities after all parts are started. */
 static void caps_fill(mca_btl_umr_hca_t *hca)
 {
@@ -88,6 +112,7 @@ static void caps_fill(mca_btl_umr_hca_t *hca)
     _Static_assert(sizeof(caps->device) == sizeof(hca->device.name), "both name the device");
     memcpy(caps->device, hca->device.name, sizeof(caps->device));
     caps->numa = hca->device.numa;
+    describe_port(&hca->device, caps->port, sizeof(caps->port));
     mca_btl_umr_limits_start(hca);
     caps->write_pieces = mca_btl_umr_write_pieces(&hca->device);
     if (caps->umr.usable) {
@@ -115,7 +140,7 @@ static int umr_start(mca_btl_umr_hca_t *hca)
     if (OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys) {
         snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
         hca->mkeys.bound.max = 0;
-        return OPAL_SUCCESS;
+        return mca_btl_umr_params.selftest ? mca_btl_umr_selftest_plain(hca) : OPAL_SUCCESS;
     }
     if (OPAL_SUCCESS != rc) {
         return rc;

@@ -23,6 +23,7 @@
 #include "opal/mca/btl/umr/btl_umr_event.h"
 #include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_post.h"
 #include "opal/mca/btl/umr/btl_umr_progress.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
@@ -122,7 +123,13 @@ static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *
     if (IBV_WC_SUCCESS == wc->status) {
         mca_btl_umr_sq_complete(&endpoint->sq, seq);
         hca->writes_out -= endpoint->sq.done - done;
+        if (OPAL_UNLIKELY(endpoint->probing)) {
+            mca_btl_umr_probe_done(endpoint);
+        }
         return;
+    }
+    if (OPAL_UNLIKELY(endpoint->probing) && IBV_WC_RETRY_EXC_ERR == wc->status) {
+        mca_btl_umr_probe_give_up(endpoint, 1, ibv_wc_status_str(wc->status));
     }
     /* All earlier requests are complete too: an RC queue pair works in order. */
     mca_btl_umr_sq_complete(&endpoint->sq, seq - 1);
@@ -262,6 +269,9 @@ static inline int progress_hca(mca_btl_umr_hca_t *hca)
     }
     if (0 < hca->writes_out || (!shared && 0 < hca->receives.expected) || undue) {
         events += poll_queues(hca);
+    }
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&hca->probing))) {
+        mca_btl_umr_probes_look(hca);
     }
     if (OPAL_UNLIKELY(NULL != hca->gpu.flusher)) {
         events += mca_btl_umr_gpu_flush_poll(hca);

@@ -29,6 +29,7 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
 #include "opal/mca/btl/umr/btl_umr_put_queue.h"
 
@@ -77,13 +78,16 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_sq_t *sq = &endpoint->sq;
     mca_btl_umr_put_t *put, *first = NULL;
-    uint32_t posted = sq->posted, signalled = sq->signalled;
+    uint32_t posted, signalled;
     uint64_t bytes = 0;
     int err;
 
-    if (endpoint->broken || 0 == mca_btl_umr_sq_room(sq)) {
+    if (endpoint->broken || 0 == mca_btl_umr_sq_room(sq)
+        || (OPAL_UNLIKELY(!endpoint->proven) && !mca_btl_umr_probe(endpoint))) {
         return;
     }
+    posted = sq->posted;
+    signalled = sq->signalled;
     /* Backwards to the first that is not posted completely: the posted ones may be many. */
     OPAL_LIST_FOREACH_REV (put, &endpoint->puts, mca_btl_umr_put_t) {
         if (0 == put->left) {

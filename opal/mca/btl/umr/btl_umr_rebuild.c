@@ -100,8 +100,10 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
                                  uint32_t generation)
 {
     if (0 < mca_btl_umr_params.rebuilds) {
+        bool dead = !lane->proven && MCA_BTL_UMR_LANE_DEAD <= lane->given_up;
+
         mca_btl_umr_endpoint_fail(lane->endpoint);
-        if (!replace(peer, lane, generation) && lane->wanted <= generation) {
+        if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
             lane->wanted = generation + 1; /* the peer is going to give its endpoint up */
         }
     }

@@ -30,12 +30,17 @@
 
 #include "opal_config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_transfer.h"
+
+/* Seconds that a port may take for a write to itself. */
+#define MCA_BTL_UMR_SELF_SECONDS 2
 
 /**
  * Both sides: pieces of the source in order, those of the target in the opposite order.
@@ -202,4 +207,53 @@ int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
         rc = prove_nested(hca);
     }
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
+}
+
+/** A write without bytes to the port itself. @return NULL, or what failed, with errno */
+static const char *write_to_self(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, mca_btl_umr_sq_t *sq)
+{
+    mca_btl_umr_route_t route;
+    struct timespec now;
+    struct ibv_wc wc;
+    time_t end;
+    int count;
+
+    mca_btl_umr_qp_route_self(&hca->device, &route);
+    errno = mca_btl_umr_qp_connect(&hca->device, sq->qp, &route, sq->qp->qp_num, 0, 0);
+    if (0 != errno) {
+        return "connect";
+    }
+    errno = mca_btl_umr_qp_probe(sq, 0);
+    if (0 != errno) {
+        return "write";
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    end = now.tv_sec + MCA_BTL_UMR_SELF_SECONDS;
+    while (0 == (count = ibv_poll_cq(cq, 1, &wc)) && now.tv_sec < end) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+    errno = 0 == count ? ETIMEDOUT : EIO;
+    return 1 == count && IBV_WC_SUCCESS == wc.status ? NULL : "write";
+}
+
+int mca_btl_umr_selftest_plain(mca_btl_umr_hca_t *hca)
+{
+    struct ibv_cq *cq = ibv_create_cq(hca->device.context, 4, NULL, NULL, 0);
+    mca_btl_umr_sq_t sq = {.qp = NULL};
+    const char *what = "connect";
+
+    if (NULL != cq) {
+        errno = mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_DATA, cq, 2, 1, NULL, &sq);
+        if (0 == errno) {
+            what = write_to_self(hca, cq, &sq);
+        }
+    }
+    if (NULL != what) {
+        mca_btl_umr_refuse("%s cannot %s to itself: %s", hca->device.name, what, strerror(errno));
+    }
+    mca_btl_umr_qp_destroy(hca, &sq);
+    if (NULL != cq) {
+        (void) ibv_destroy_cq(cq);
+    }
+    return NULL == what ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
 }
