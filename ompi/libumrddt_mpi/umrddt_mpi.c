@@ -33,10 +33,10 @@
 /** NULL: pml/umrddt is not active, or there is no CUDA driver. */
 static const mca_pml_umrddt_calls_t *calls;
 
-OMPI_DECLSPEC void umrddt_mpi_attach_1(const mca_pml_umrddt_calls_t *table);
+OMPI_DECLSPEC void umrddt_mpi_attach_2(const mca_pml_umrddt_calls_t *table);
 OMPI_DECLSPEC int MPIX_Query_cuda_support(void);
 
-void umrddt_mpi_attach_1(const mca_pml_umrddt_calls_t *table)
+void umrddt_mpi_attach_2(const mca_pml_umrddt_calls_t *table)
 {
     __atomic_store_n(&calls, table, __ATOMIC_RELEASE);
 }
@@ -157,18 +157,22 @@ static void *find_called(const char *name)
                unpack_external(datarep, inbuf, (size_t) insize, &at, outbuf, (size_t) outcount, \
                                datatype)))
 
-#define SENDRECV_REPLACE(NAME, COUNT)                                                            \
+/** FUNCTION: that of the table; RESULT: the last argument. */
+#define REPLACE(NAME, COUNT, FUNCTION, RESULT)                                                   \
     DEFINE(                                                                                      \
         NAME,                                                                                    \
         (void *buf, COUNT count, MPI_Datatype datatype, int dest, int sendtag, int source,       \
-         int recvtag, MPI_Comm comm, MPI_Status *status),                                        \
-        (buf, count, datatype, dest, sendtag, source, recvtag, comm, status), if (0 <= count) {  \
-            const int rc = table->sendrecv_replace(buf, (size_t) count, datatype, dest, sendtag, \
-                                                   source, recvtag, comm, status);               \
+         int recvtag, MPI_Comm comm, RESULT *result),                                            \
+        (buf, count, datatype, dest, sendtag, source, recvtag, comm, result), if (0 <= count) {  \
+            const int rc = table->FUNCTION(buf, (size_t) count, datatype, dest, sendtag, source, \
+                                           recvtag, comm, result);                               \
             if (MCA_PML_UMRDDT_CALLS_PASS != rc) {                                               \
                 return rc;                                                                       \
             }                                                                                    \
         })
+
+#define SENDRECV_REPLACE(NAME, COUNT)  REPLACE(NAME, COUNT, sendrecv_replace, MPI_Status)
+#define ISENDRECV_REPLACE(NAME, COUNT) REPLACE(NAME, COUNT, isendrecv_replace, MPI_Request)
 
 PACK(MPI_Pack, int)
 PACK(PMPI_Pack, int)
@@ -181,6 +185,11 @@ UNPACK_EXTERNAL(PMPI_Unpack_external, int, MPI_Aint)
 SENDRECV_REPLACE(MPI_Sendrecv_replace, int)
 SENDRECV_REPLACE(PMPI_Sendrecv_replace, int)
 
+#if MCA_PML_UMRDDT_CALLS_MPI4
+ISENDRECV_REPLACE(MPI_Isendrecv_replace, int)
+ISENDRECV_REPLACE(PMPI_Isendrecv_replace, int)
+#endif
+
 #if UMRDDT_MPI_COUNT_FORMS
 PACK(MPI_Pack_c, MPI_Count)
 PACK(PMPI_Pack_c, MPI_Count)
@@ -192,6 +201,8 @@ UNPACK_EXTERNAL(MPI_Unpack_external_c, MPI_Count, MPI_Count)
 UNPACK_EXTERNAL(PMPI_Unpack_external_c, MPI_Count, MPI_Count)
 SENDRECV_REPLACE(MPI_Sendrecv_replace_c, MPI_Count)
 SENDRECV_REPLACE(PMPI_Sendrecv_replace_c, MPI_Count)
+ISENDRECV_REPLACE(MPI_Isendrecv_replace_c, MPI_Count)
+ISENDRECV_REPLACE(PMPI_Isendrecv_replace_c, MPI_Count)
 #endif
 
 int MPIX_Query_cuda_support(void)

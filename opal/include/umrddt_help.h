@@ -54,42 +54,33 @@ static inline void umrddt_help_find(void)
 #endif
 }
 
-/** True in the process that reports wrong settings of a job: rank 0, or a process of no job. */
+/** True in the first process of each program of the job (mpirun ./a : ./b), whose settings may
+ * differ, and in a process of no job. */
 static inline bool umrddt_help_is_first(void)
 {
+    const char *counts = getenv("OMPI_APP_CTX_NUM_PROCS"); /* of all programs, in order of ranks */
     const char *rank = getenv("PMIX_RANK");
+    long mine, first = 0, count;
+    char *rest;
 
     if (NULL == rank) {
         rank = getenv("PMI_RANK"); /* srun --mpi=pmi2 */
     }
-    return NULL == rank || 0 == strcmp(rank, "0");
-}
-
-/** True in the processes that report wrong values: rank 0, and the first process of each node and
- * of each program of the job (mpirun ./a : ./b), whose settings may differ from those of rank 0. */
-static inline bool umrddt_help_shows(void)
-{
-    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK"), *rank = getenv("PMIX_RANK");
-    const char *counts = getenv("OMPI_APP_CTX_NUM_PROCS"); /* of all programs, in order of ranks */
-    long first = 0;
-    char *rest;
-
-    if (umrddt_help_is_first() || (NULL != local && 0 == strcmp(local, "0"))) {
-        return true;
-    }
-    while (NULL != counts && NULL != rank && '\0' != *counts) {
-        const long count = strtol(counts, &rest, 10);
-
-        if (rest == counts) {
-            return false;
-        }
-        if (strtol(rank, NULL, 10) == first) {
-            return true;
-        }
+    mine = NULL == rank ? 0 : strtol(rank, NULL, 10);
+    while (mine > first && NULL != counts && (count = strtol(counts, &rest, 10), rest != counts)) {
         first += count;
         counts = rest;
     }
-    return false;
+    return mine == first;
+}
+
+/** True in the processes that report wrong values: those, and the first process of each node, where
+ * parameter files may differ. */
+static inline bool umrddt_help_shows(void)
+{
+    const char *local = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+    return umrddt_help_is_first() || (NULL != local && 0 == strcmp(local, "0"));
 }
 
 /**

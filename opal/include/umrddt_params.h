@@ -27,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/class/opal_list.h"
 #include "opal/constants.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_vari.h"
@@ -271,92 +270,119 @@ static inline void umrddt_params_look_at(const char *name, const char *prefix, c
 }
 
 /**
- * Read parameter files again; Open MPI has no function for the names that it found there.
+ * The parameter of a line of a file ("name = value"), which is cut into both.
  *
- * @param         files      the parameter that has the list of files
- * @param         separator  between the files
- * @param[in,out] values     mca_base_var_file_value_t are appended, those of a file with precedence
- *                           first
- * @return the names of the files; to be freed after the values
+ * @return NULL: another line
  */
-static inline char *umrddt_params_read(const char *files, const char *separator,
-                                       opal_list_t *values)
+static inline char *umrddt_params_of_line(char *line, char **value)
+{
+    char *name = line + strspn(line, " \t"), *end = name + strcspn(name, " \t=\n");
+
+    *value = end + strspn(end, " \t");
+    if (end == name || '#' == *name || '=' != **value) {
+        return NULL;
+    }
+    *value += 1 + strspn(*value + 1, " \t\"");
+    *end = '\0';
+    return name;
+}
+
+/** What is read from files and the environment. */
+typedef struct umrddt_params_seen_t {
+    const char *prefix; /**< of unknown parameters, which are reported; NULL: the value of
+                           UMRDDT_PARAMS_SWITCH is looked for */
+    char value;         /**< its first letter; NUL: not found */
+} umrddt_params_seen_t;
+
+/**
+ * Read parameter files again: Open MPI has no function for the names that it found there. It has
+ * reported errors of the syntax, which are skipped here.
+ *
+ * @param files      the parameter that has the list of files
+ * @param separator  between the files; the first file has precedence
+ */
+static inline void umrddt_params_read(const char *files, const char *separator,
+                                      umrddt_params_seen_t *seen)
 {
     const char *const *names = NULL;
     char *copy, *rest;
-    opal_list_t found;
     int index;
 
     if (OPAL_SUCCESS != mca_base_var_find_by_name(files, &index)
         || OPAL_SUCCESS != mca_base_var_get_value(index, &names, NULL, NULL) || NULL == names
         || NULL == *names || NULL == (copy = strdup(*names))) {
-        return NULL;
+        return;
     }
-    OBJ_CONSTRUCT(&found, opal_list_t);
-    for (char *file = strtok_r(copy, separator, &rest); NULL != file;
-         file = strtok_r(NULL, separator, &rest)) {
-        (void) mca_base_parse_paramfile(file, &found);
-        opal_list_join(values, opal_list_get_end(values), &found);
-    }
-    OBJ_DESTRUCT(&found);
-    return copy;
-}
+    for (char *path = strtok_r(copy, separator, &rest); NULL != path;
+         path = strtok_r(NULL, separator, &rest)) {
+        char *line = NULL, *name, *value, where[UMRDDT_PARAMS_TEXT], found = '\0';
+        FILE *file = fopen(path, "r");
+        size_t room = 0;
 
-/**
- * The user's value of UMRDDT_PARAMS_SWITCH. It is a parameter of pml/umrddt, which may not be open.
- *
- * @param values  of parameter files
- */
-static inline bool umrddt_params_is_on(opal_list_t *values)
-{
-    const char *given = getenv(UMRDDT_PARAMS_ENV UMRDDT_PARAMS_SWITCH);
-    const mca_base_var_file_value_t *value;
-
-    OPAL_LIST_FOREACH (value, values, mca_base_var_file_value_t) {
-        if (NULL == given && 0 == strcmp(value->mbvfv_var, UMRDDT_PARAMS_SWITCH)) {
-            given = value->mbvfv_value;
+        for (int number = 1; NULL != file && 0 <= getline(&line, &room, file); ++number) {
+            name = umrddt_params_of_line(line, &value);
+            if (NULL == name) {
+                continue;
+            }
+            if (NULL != seen->prefix) {
+                (void) snprintf(where, sizeof(where), "%s, line %d", path, number);
+                umrddt_params_look_at(name, seen->prefix, where);
+            } else if (0 == strcmp(name, UMRDDT_PARAMS_SWITCH)) {
+                found = *value;
+            }
+        }
+        seen->value = '\0' == seen->value ? found : seen->value;
+        free(line);
+        if (NULL != file) {
+            (void) fclose(file);
         }
     }
-    return NULL == given || '\0' == *given || NULL == strchr("0fFdDnN", *given);
+    free(copy);
+}
+
+static inline void umrddt_params_read_all(umrddt_params_seen_t *seen)
+{
+    umrddt_params_read("mca_base_override_param_file", ":", seen);
+    umrddt_params_read("mca_base_param_files", ",", seen);
+}
+
+/** The user's value of UMRDDT_PARAMS_SWITCH. It is a parameter of pml/umrddt, which may not be
+ * open. */
+static inline bool umrddt_params_is_on(void)
+{
+    const char *given = getenv(UMRDDT_PARAMS_ENV UMRDDT_PARAMS_SWITCH);
+    umrddt_params_seen_t seen = {.value = NULL == given ? '\0' : *given};
+
+    if (NULL == given) {
+        umrddt_params_read_all(&seen);
+    }
+    return '\0' == seen.value || NULL == strchr("0fFdDnN", seen.value);
 }
 
 /**
  * Report unknown parameters in the environment and in parameter files that begin with a component's
- * prefix ("pml_umrddt_"). Rank 0 of a job does so, once. Call it after all parameters are
- * registered.
+ * prefix ("pml_umrddt_"). The first process of each program of a job does so, once. Call it after
+ * all parameters are registered.
  */
 static inline void umrddt_params_unknown(const char *prefix)
 {
     const size_t length = strlen(UMRDDT_PARAMS_ENV);
-    char name[UMRDDT_PARAMS_TEXT], where[UMRDDT_PARAMS_TEXT], *first, *second;
-    const mca_base_var_file_value_t *value;
+    umrddt_params_seen_t seen = {.prefix = prefix};
+    char name[UMRDDT_PARAMS_TEXT];
     static bool done = false;
-    opal_list_t values;
 
-    if (done || !umrddt_help_is_first()) {
+    if (done || !umrddt_help_is_first() || !umrddt_params_is_on()) {
         return;
     }
     done = true;
-    OBJ_CONSTRUCT(&values, opal_list_t);
-    first = umrddt_params_read("mca_base_override_param_file", ":", &values);
-    second = umrddt_params_read("mca_base_param_files", ",", &values);
-    if (umrddt_params_is_on(&values)) {
-        for (char **at = environ; NULL != *at; ++at) {
-            if (0 == strncmp(*at, UMRDDT_PARAMS_ENV, length)) {
-                (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(*at + length, "="),
-                                *at + length);
-                umrddt_params_look_at(name, prefix, "the environment, or mpirun --mca");
-            }
-        }
-        OPAL_LIST_FOREACH (value, &values, mca_base_var_file_value_t) {
-            (void) snprintf(where, sizeof(where), "%s, line %d", value->mbvfv_file,
-                            value->mbvfv_lineno);
-            umrddt_params_look_at(value->mbvfv_var, prefix, where);
+    for (char **at = environ; NULL != *at; ++at) {
+        if (0 == strncmp(*at, UMRDDT_PARAMS_ENV, length)) {
+            (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(*at + length, "="),
+                            *at + length);
+            umrddt_params_look_at(name, prefix, "the environment, or mpirun --mca");
         }
     }
-    OPAL_LIST_DESTRUCT(&values);
-    free(first);
-    free(second);
+    umrddt_params_read_all(&seen);
 }
 
 #endif /* UMRDDT_PARAMS_H */

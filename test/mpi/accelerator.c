@@ -12,7 +12,8 @@
  * Tests an Open MPI 5.0 that is CUDA-aware by accelerator/cuda, without umrddt: its query
  * functions, and MPI_Pack, MPI_Unpack and messages of vectors in every kind of GPU memory, also
  * from a thread without a context. In mode "without" the component is missing, and the same calls
- * crash.
+ * crash. In mode "kinds" the job requests the memory kind cuda:device, which an Open MPI 6.0 with
+ * the component provides.
  */
 
 #include "layouts.h"
@@ -152,11 +153,36 @@ static void crash(void)
     CHECK_INT(sigaction(SIGSEGV, &before, NULL), 0);
 }
 
+/* ---- memory kinds of MPI 4.1 ---- */
+
+static void kinds_provided(void)
+{
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    const char *wanted = mpitest_has("without") ? "system,mpi" : "system,mpi,cuda:device";
+    MPI_Info info;
+    int found = 0;
+
+    MPI_OK(MPI_Comm_get_info(MPI_COMM_WORLD, &info));
+    MPI_OK(MPI_Info_get(info, "mpi_memory_alloc_kinds", MPI_MAX_INFO_VAL, value, &found));
+    MPI_OK(MPI_Info_free(&info));
+    if (0 == found || 0 != strcmp(wanted, value)) {
+        mpitest_fail(__FILE__, __LINE__, "mpi_memory_alloc_kinds is \"%s\", expected \"%s\"", value,
+                     wanted);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
 
     mpitest_init(&argc, &argv, "accelerator", 1, MPI_THREAD_MULTIPLE);
+    if (mpitest_has("kinds")) {
+        if (6 > OMPI_MAJOR_VERSION) {
+            mpitest_skip("no memory kinds before Open MPI 6.0");
+        }
+        kinds_provided();
+        return mpitest_finish();
+    }
     gpu_begin_all();
     if (mpitest_has("without")) {
         CHECK_INT(query(), 0);

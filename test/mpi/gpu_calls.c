@@ -7,8 +7,9 @@
  */
 
 /*
- * MPI_Pack, MPI_Unpack, their external forms and MPI_Sendrecv_replace on GPU memory, with
- * libumrddt_mpi preloaded. The expected bytes are those of Open MPI on system memory. Parts:
+ * MPI_Pack, MPI_Unpack, their external forms, MPI_Sendrecv_replace and MPI_Isendrecv_replace on GPU
+ * memory, with libumrddt_mpi preloaded. The expected bytes are those of Open MPI on system memory.
+ * Parts:
  *
  * - query: MPIX_Query_cuda_support
  * - layouts: many layouts, all combinations of two kinds of memory, at a position
@@ -19,6 +20,8 @@
  * - fortran: MPI_Pack of Fortran
  * - external: MPI_Pack_external and MPI_Unpack_external
  * - ring: MPI_Sendrecv_replace, also of a process to itself and with MPI_PROC_NULL
+ * - started, several: MPI_Isendrecv_replace, the same and several at once
+ * - counts: the forms with MPI_Count
  * - asserted: MPI_Sendrecv_replace with an assertion about the memory
  * - truncated, staged: messages that are longer than their receives
  *
@@ -57,7 +60,7 @@ static void *symbol(const char *name)
 
 static bool is_preloaded(void)
 {
-    return NULL != symbol("umrddt_mpi_attach_1");
+    return NULL != symbol("umrddt_mpi_attach_2");
 }
 
 static int query_support(void)
@@ -351,6 +354,11 @@ static void wrong(uint64_t *state)
     CHECK_INT(CLASS_OF(MPI_Sendrecv_replace(from->addr, 8, MPI_BYTE, 0, -5, 0, 1, MPI_COMM_WORLD,
                                             MPI_STATUS_IGNORE)),
               MPI_ERR_TAG);
+#if 5 <= OMPI_MAJOR_VERSION
+    CHECK_INT(
+        CLASS_OF(MPI_Isendrecv_replace(from->addr, 8, MPI_BYTE, 0, 1, 0, 1, MPI_COMM_WORLD, NULL)),
+        MPI_ERR_REQUEST);
+#endif
     where = 60;
     CHECK_INT(
         CLASS_OF(MPI_Pack_external("external32", from->addr, 2, MPI_INT, to->addr, 64, &where)),
@@ -580,6 +588,24 @@ static void external(uint64_t *state)
  * MPI_Sendrecv_replace
  * ------------------------------------------------------------------------------------------- */
 
+/* MPI_Isendrecv_replace in place of MPI_Sendrecv_replace. */
+static bool is_nonblocking;
+
+static int replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source,
+                   int recvtag, MPI_Comm comm, MPI_Status *status)
+{
+#if 5 <= OMPI_MAJOR_VERSION
+    if (is_nonblocking) {
+        MPI_Request request;
+        const int rc =
+            MPI_Isendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, &request);
+
+        return MPI_SUCCESS != rc ? rc : MPI_Wait(&request, status);
+    }
+#endif
+    return MPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, status);
+}
+
 /* The data of each rank go to the one at 'distance'. */
 static void rotate(mpitest_kind_t of, int bytes, gpu_kind_t kind, int distance)
 {
@@ -592,19 +618,18 @@ static void rotate(mpitest_kind_t of, int bytes, gpu_kind_t kind, int distance)
     MPI_Status status;
 
     mpitest_fill(buffer, key + (uint64_t) mpitest.rank);
-    MPI_OK(
-        MPI_Sendrecv_replace(buffer->addr, 1, type, dest, 3, source, 3, MPI_COMM_WORLD, &status));
+    MPI_OK(replace(buffer->addr, 1, type, dest, 3, source, 3, MPI_COMM_WORLD, &status));
     CHECK_STATUS(&status, source, 3, bytes);
     VERIFY(buffer, key + (uint64_t) source, bytes);
 
     /* with one neighbour only: what is sent stays, what is received replaces */
     mpitest_fill(buffer, key + (uint64_t) mpitest.rank);
-    MPI_OK(MPI_Sendrecv_replace(buffer->addr, 1, type, 0 == mpitest.rank ? MPI_PROC_NULL : 0, 4,
-                                MPI_PROC_NULL, 4, MPI_COMM_WORLD, &status));
+    MPI_OK(replace(buffer->addr, 1, type, 0 == mpitest.rank ? MPI_PROC_NULL : 0, 4, MPI_PROC_NULL,
+                   4, MPI_COMM_WORLD, &status));
     VERIFY(buffer, key + (uint64_t) mpitest.rank, bytes);
     for (int i = 1; 0 == mpitest.rank && i < mpitest.size; ++i) {
-        MPI_OK(MPI_Sendrecv_replace(buffer->addr, 1, type, MPI_PROC_NULL, 4, MPI_ANY_SOURCE,
-                                    MPI_ANY_TAG, MPI_COMM_WORLD, &status));
+        MPI_OK(replace(buffer->addr, 1, type, MPI_PROC_NULL, 4, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                       MPI_COMM_WORLD, &status));
         CHECK_STATUS(&status, status.MPI_SOURCE, 4, bytes);
         VERIFY(buffer, key + (uint64_t) status.MPI_SOURCE, bytes);
     }
@@ -639,6 +664,121 @@ static void ring(uint64_t *state)
         CHECK_INT(seen.value[PVARS_LIBRARY_CALLS], calls);
     }
 }
+
+#if 5 <= OMPI_MAJOR_VERSION
+
+static void started(uint64_t *state)
+{
+    is_nonblocking = true;
+    ring(state);
+    is_nonblocking = false;
+}
+
+/* Several at once, of all sizes, that end in any order; the communicator is freed before. */
+static void several(uint64_t *state)
+{
+    enum {
+        CALLS = 12
+    };
+    MPI_Request requests[CALLS];
+    MPI_Status statuses[CALLS];
+    MPI_Datatype types[CALLS];
+    mpitest_map_t *maps[CALLS];
+    mpitest_buffer_t *buffers[CALLS];
+    int bytes[CALLS];
+    pvars_t before, seen;
+    MPI_Comm comm;
+
+    (void) state;
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    pvars_read(&before);
+    for (int i = 0; i < CALLS; ++i) {
+        bytes[i] = 8 << i;
+        types[i] = mpitest_type(0 == i % 3 ? MPITEST_CONTIGUOUS : MPITEST_FINE, bytes[i], 1);
+        maps[i] = mpitest_map(types[i], 1);
+        buffers[i] = mpitest_buffer_of(maps[i], GPU_DEVICE);
+        mpitest_fill(buffers[i], (uint64_t) (100 * i + mpitest.rank));
+        MPI_OK(MPI_Isendrecv_replace(buffers[i]->addr, 1, types[i], mpitest_right(), i,
+                                     mpitest_left(), 0 == i % 4 ? MPI_ANY_TAG : i, comm,
+                                     &requests[i]));
+    }
+    MPI_OK(MPI_Comm_free(&comm));
+    MPI_OK(MPI_Waitall(CALLS, requests, statuses));
+    seen = since(&before);
+    CHECK_INT(seen.value[PVARS_LIBRARY_CALLS], CALLS);
+    for (int i = 0; i < CALLS; ++i) {
+        CHECK(MPI_REQUEST_NULL == requests[i]);
+        CHECK_STATUS(&statuses[i], mpitest_left(), i, bytes[i]);
+        VERIFY(buffers[i], (uint64_t) (100 * i + mpitest_left()), bytes[i]);
+        mpitest_buffer_free(buffers[i]);
+        mpitest_map_free(maps[i]);
+        MPI_OK(MPI_Type_free(&types[i]));
+    }
+}
+
+#endif
+
+#if 6 <= OMPI_MAJOR_VERSION
+
+/* The forms with MPI_Count. */
+static void counts(uint64_t *state)
+{
+    enum {
+        ROWS = 100
+    };
+    gpu_memory_t *matrix = gpu_memory(GPU_DEVICE, ROWS * 4 * sizeof(int));
+    gpu_memory_t *packed = gpu_memory(GPU_DEVICE, ROWS * sizeof(int));
+    int data[4 * ROWS], seen[4 * ROWS];
+    MPI_Request request;
+    pvars_t before, counted;
+    MPI_Count position = 0;
+    MPI_Datatype column;
+
+    (void) state;
+    MPI_OK(MPI_Type_vector(ROWS, 1, 4, MPI_INT, &column));
+    MPI_OK(MPI_Type_commit(&column));
+    for (int i = 0; i < 4 * ROWS; ++i) {
+        data[i] = 1000 * mpitest.rank + i;
+    }
+    gpu_write(matrix, 0, data, sizeof(data));
+    pvars_read(&before);
+    MPI_OK(MPI_Pack_c(matrix->addr, 1, column, packed->addr, (MPI_Count) packed->bytes, &position,
+                      MPI_COMM_WORLD));
+    CHECK_INT(position, ROWS * (int) sizeof(int));
+    gpu_read(packed, 0, seen, packed->bytes);
+    for (int i = 0; i < ROWS; ++i) {
+        CHECK_INT(seen[i], data[4 * i]);
+    }
+    /* once around and back */
+    MPI_OK(MPI_Sendrecv_replace_c(matrix->addr, 1, column, mpitest_right(), 5, mpitest_left(), 5,
+                                  MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    gpu_read(matrix, 0, seen, sizeof(seen));
+    for (int i = 0; i < ROWS; ++i) {
+        CHECK_INT(seen[4 * i], 1000 * mpitest_left() + 4 * i);
+        CHECK_INT(seen[4 * i + 1], data[4 * i + 1]);
+    }
+    MPI_OK(MPI_Isendrecv_replace_c(matrix->addr, 1, column, mpitest_left(), 6, mpitest_right(), 6,
+                                   MPI_COMM_WORLD, &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    gpu_read(matrix, 0, seen, sizeof(seen));
+    CHECK(0 == memcmp(seen, data, sizeof(data)));
+    memset(seen, 0, sizeof(seen));
+    gpu_write(matrix, 0, seen, sizeof(seen));
+    position = 0;
+    MPI_OK(MPI_Unpack_c(packed->addr, (MPI_Count) packed->bytes, &position, matrix->addr, 1, column,
+                        MPI_COMM_WORLD));
+    gpu_read(matrix, 0, seen, sizeof(seen));
+    for (int i = 0; i < 4 * ROWS; ++i) {
+        CHECK_INT(seen[i], 0 == i % 4 ? data[i] : 0);
+    }
+    counted = since(&before);
+    CHECK_INT(counted.value[PVARS_LIBRARY_CALLS], 4);
+    MPI_OK(MPI_Type_free(&column));
+    gpu_memory_free(packed);
+    gpu_memory_free(matrix);
+}
+
+#endif
 
 /* The user asserts GPU memory on both sides: small messages are sent from system memory, which the
  * check of assertions does not look up. Only the receive is. */
@@ -675,17 +815,22 @@ static void truncated(uint64_t *state)
 {
     const int sent = 0 == mpitest.rank ? LONG : SHORT;
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, LONG);
-    int rc;
+    MPI_Comm comm;
 
     (void) state;
-    fill(memory);
-    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    rc = MPI_Sendrecv_replace(memory->addr, sent, MPI_BYTE, mpitest_right(), 6, mpitest_left(), 6,
-                              MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    CHECK_INT(mpitest_error_class(rc),
-              1 < mpitest.size && 0 == mpitest_left() ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
-    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
-    check_filled(memory, (size_t) sent);
+    /* the error handler of this communicator, and not the one of MPI_COMM_WORLD */
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI_OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    for (int form = 0; form < (5 <= OMPI_MAJOR_VERSION ? 2 : 1); ++form) {
+        fill(memory);
+        is_nonblocking = 0 != form;
+        CHECK_INT(mpitest_error_class(replace(memory->addr, sent, MPI_BYTE, mpitest_right(), 6,
+                                              mpitest_left(), 6, comm, MPI_STATUS_IGNORE)),
+                  1 < mpitest.size && 0 == mpitest_left() ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        check_filled(memory, (size_t) sent);
+    }
+    is_nonblocking = false;
+    MPI_OK(MPI_Comm_free(&comm));
     gpu_memory_free(memory);
 }
 
@@ -727,19 +872,19 @@ static void truncated_staged(uint64_t *state)
     gpu_memory_free(system);
 }
 
-static const mpitest_part_t parts[] = {{"query", query},
-                                       {"layouts", layouts},
-                                       {"steady", steady},
-                                       {"plain", plain},
-                                       {"wrong", wrong},
-                                       {"mixed", mixed},
-                                       {"fortran", fortran},
-                                       {"external", external},
+static const mpitest_part_t parts[] = {{"query", query},         {"layouts", layouts},
+                                       {"steady", steady},       {"plain", plain},
+                                       {"wrong", wrong},         {"mixed", mixed},
+                                       {"fortran", fortran},     {"external", external},
                                        {"ring", ring},
-                                       {"truncated", truncated},
-                                       {"staged", truncated_staged},
-                                       {"asserted", asserted},
-                                       {NULL, NULL}};
+#if 5 <= OMPI_MAJOR_VERSION
+                                       {"started", started},     {"several", several},
+#endif
+#if 6 <= OMPI_MAJOR_VERSION
+                                       {"counts", counts},
+#endif
+                                       {"truncated", truncated}, {"staged", truncated_staged},
+                                       {"asserted", asserted},   {NULL, NULL}};
 static const mpitest_part_t fail_parts[] = {{"fail", fail}, {NULL, NULL}};
 static const mpitest_part_t module_parts[] = {{"module", module}, {NULL, NULL}};
 static const mpitest_part_t other_parts[] = {{"absent", absent}, {"unused", unused}, {NULL, NULL}};

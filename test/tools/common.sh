@@ -4,7 +4,7 @@
 #
 # shellcheck shell=bash disable=SC2034
 #
-# Read by tests: a scratch directory, and expect.
+# Read by tests: a scratch directory, expect, and the source of Open MPI.
 
 top=$(cd "${srcdir:-$(dirname "$0")}/../.." && pwd) || exit 99
 scratch=$(mktemp -d) || exit 99
@@ -25,6 +25,48 @@ expect()
             "$want" "$text"
         sed 's/^/  | /' "$scratch/output"
         failures=$((failures + 1))
+    fi
+}
+
+# ompi_source RELEASE: sets $source to the source of that Open MPI, a tarball or a tree: UMRDDT_TEST_OMPI_SOURCE in the
+# environment (one of both, or a directory with tarballs of several releases), else the tarball of Debian's source package,
+# from this machine's mirror. The test is skipped if there is none.
+ompi_source()
+{
+    local release=$1 deb=openmpi_${1/rc/~rc}.orig.tar.xz mirror file
+    source=${UMRDDT_TEST_OMPI_SOURCE:-}
+    if [ -n "$source" ] && [ -d "$source" ] && [ ! -e "$source/VERSION" ]; then
+        for file in "$source/openmpi-$release".tar.* "$source/$deb" ''; do
+            [ ! -f "$file" ] || break
+        done
+        source=$file
+    fi
+    if [ -z "$source" ] && command -v apt-get >/dev/null; then
+        # shellcheck disable=SC2016 # apt's own names
+        for mirror in $(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(REPO_URI)' |
+            awk '"Packages" == $1 && "main" == $2 && !seen[$3]++ { print $3 }'); do
+            if /usr/lib/apt/apt-helper download-file "${mirror%/}/pool/main/o/openmpi/$deb" "$scratch/$deb" >/dev/null 2>&1; then
+                source=$scratch/$deb
+                break
+            fi
+        done
+    fi
+    # tar needs xz for that compression; Python does not.
+    case $source in
+    *.xz)
+        if ! command -v xz >/dev/null; then
+            mkdir "$scratch/source"
+            file=$source source=
+            if python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$file" \
+                "$scratch/source" >/dev/null 2>&1; then
+                source=$(echo "$scratch"/source/*)
+            fi
+        fi
+        ;;
+    esac
+    if [ ! -e "$source" ]; then
+        echo "SKIPPED: the source of Open MPI $release cannot be fetched (UMRDDT_TEST_OMPI_SOURCE names it)"
+        exit 77
     fi
 }
 

@@ -28,8 +28,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#define MCA_PML_UMRDDT_CALLS_ATTACH  "umrddt_mpi_attach_1"
+#define MCA_PML_UMRDDT_CALLS_ATTACH  "umrddt_mpi_attach_2"
 #define MCA_PML_UMRDDT_CALLS_LIBRARY "libumrddt_mpi.so"
+
+/** This Open MPI has MPI_Isendrecv_replace. */
+#define MCA_PML_UMRDDT_CALLS_MPI4 (5 <= OMPI_MAJOR_VERSION)
 
 /** Result of a function: nothing was done, and Open MPI must do the call. No MPI error is negative.
  */
@@ -51,6 +54,10 @@ typedef struct mca_pml_umrddt_calls_t {
                            void *outbuf, size_t outcount, MPI_Datatype datatype);
     int (*sendrecv_replace)(void *buf, size_t count, MPI_Datatype datatype, int dest, int sendtag,
                             int source, int recvtag, MPI_Comm comm, MPI_Status *status);
+#if MCA_PML_UMRDDT_CALLS_MPI4
+    int (*isendrecv_replace)(void *buf, size_t count, MPI_Datatype datatype, int dest, int sendtag,
+                             int source, int recvtag, MPI_Comm comm, MPI_Request *request);
+#endif
     bool (*has_gpu)(void); /**< initializes CUDA: only for a program that asks */
 } mca_pml_umrddt_calls_t;
 

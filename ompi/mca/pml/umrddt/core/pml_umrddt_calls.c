@@ -20,7 +20,9 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "ompi/communicator/comm_request.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/errhandler/errhandler.h"
@@ -369,13 +371,15 @@ static int unpack_external(const char *datarep, const void *inbuf, size_t insize
 }
 
 /* ---------------------------------------------------------------------------------------------
- * MPI_Sendrecv_replace: the data are packed, then the receive is posted over them
+ * MPI_Sendrecv_replace and MPI_Isendrecv_replace: the data are packed, then the receive is posted
+ * over them
  * ------------------------------------------------------------------------------------------- */
 
-/** The packed data of a send. */
+/** A call, until both messages have ended. */
 typedef struct replaced_t {
-    uint64_t scratch; /**< in GPU memory; 0: none */
-    opal_umrddt_gpu_stage_t stage;
+    uint64_t scratch;              /**< the packed data, in GPU memory; 0: none */
+    opal_umrddt_gpu_stage_t stage; /**< the packed data, in system memory */
+    ompi_request_t *receive, *send;
 } replaced_t;
 
 /**
@@ -403,7 +407,7 @@ static int replaced_pack(replaced_t *replaced, ends_t *ends)
  * Send the packed data. System memory goes to the base PML at once: neither the scheme nor the
  * user's assertion about send buffers is about it.
  */
-static int replaced_send(const replaced_t *replaced, const ends_t *ends, int dest, int tag,
+static int replaced_send(replaced_t *replaced, const ends_t *ends, int dest, int tag,
                          ompi_communicator_t *comm)
 {
     ompi_datatype_t *type;
@@ -411,35 +415,66 @@ static int replaced_send(const replaced_t *replaced, const ends_t *ends, int des
     int rc;
 
     if (0 != replaced->scratch) {
-        return MCA_PML_CALL(send((void *) (uintptr_t) replaced->scratch, ends->size, MPI_PACKED,
-                                 dest, tag, MCA_PML_BASE_SEND_STANDARD, comm));
+        return MCA_PML_CALL(isend((void *) (uintptr_t) replaced->scratch, ends->size, MPI_PACKED,
+                                  dest, tag, MCA_PML_BASE_SEND_STANDARD, comm, &replaced->send));
     }
     mca_pml_umrddt_stage_as(ends->size, !mca_pml_umrddt_is_contiguous(ends->datatype, ends->count),
                             &count, &type);
-    rc = mca_pml_umrddt.host.pml_send(replaced->stage.bytes, count, type, dest, tag,
-                                      MCA_PML_BASE_SEND_STANDARD, comm);
+    rc = mca_pml_umrddt.host.pml_isend(replaced->stage.bytes, count, type, dest, tag,
+                                       MCA_PML_BASE_SEND_STANDARD, comm, &replaced->send);
     mca_pml_umrddt_stage_as_end(type);
     return rc;
 }
 
-/** Wait for the receive. @param[in] sent  result of the send */
-static int replaced_wait(ompi_request_t *receive, int sent, MPI_Status *status)
+/** Wait for a message, also if it fails, and free its request. */
+static int replaced_wait(ompi_request_t **request, MPI_Status *status)
 {
-    int rc;
+    int rc = ompi_request_wait(request, status);
 
-    if (OMPI_SUCCESS != sent) {
-        (void) ompi_request_cancel(receive);
-    }
-    rc = ompi_request_wait(&receive, status);
 #if OPAL_ENABLE_FT_MPI
     if (MPI_ERR_PROC_FAILED_PENDING == rc) {
         /* of MPI_ANY_SOURCE: still posted, and the user has no request to continue with */
-        (void) ompi_request_cancel(receive);
-        (void) ompi_request_wait(&receive, MPI_STATUS_IGNORE);
+        (void) ompi_request_cancel(*request);
+        (void) ompi_request_wait(request, MPI_STATUS_IGNORE);
         rc = MPI_ERR_PROC_FAILED;
     }
 #endif
-    return OMPI_SUCCESS != sent ? sent : rc;
+    if (MPI_REQUEST_NULL != *request) {
+        (void) ompi_request_free(request); /* of a message that failed */
+    }
+    return rc;
+}
+
+static void replaced_end(replaced_t *replaced)
+{
+    if (0 != replaced->scratch) {
+        opal_umrddt_gpu_scratch_put(replaced->scratch);
+    }
+    opal_umrddt_gpu_stage_put(&replaced->stage);
+}
+
+/** Start both messages. On an error none is left. */
+static int replaced_start(replaced_t *replaced, ends_t *ends, int dest, int sendtag, int source,
+                          int recvtag, ompi_communicator_t *comm)
+{
+    int rc = replaced_pack(replaced, ends);
+
+    MCA_PML_UMRDDT_COUNT(library_calls);
+    if (OMPI_SUCCESS == rc) {
+        rc = MCA_PML_CALL(irecv(ends->buf, ends->count, ends->datatype, source, recvtag, comm,
+                                &replaced->receive));
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = replaced_send(replaced, ends, dest, sendtag, comm);
+        if (OMPI_SUCCESS != rc) {
+            (void) ompi_request_cancel(replaced->receive);
+            (void) replaced_wait(&replaced->receive, MPI_STATUS_IGNORE);
+        }
+    }
+    if (OMPI_SUCCESS != rc) {
+        replaced_end(replaced);
+    }
+    return rc;
 }
 
 /** Returns true if Open MPI would report no wrong argument, and a message is sent and received. */
@@ -455,38 +490,136 @@ static bool is_exchange(const ompi_communicator_t *comm, int dest, int sendtag, 
            && mca_pml.pml_max_tag >= recvtag;
 }
 
+/** Returns true for a call that umrddt does, and looks the memory up. */
+static bool is_replaced(ends_t *ends, int dest, int sendtag, int source, int recvtag,
+                        const ompi_communicator_t *comm)
+{
+    if (NULL == ends->datatype
+        || mca_pml_umrddt_surely_system(ends->buf, ends->count, ends->datatype)
+        || !has_data(ends->datatype, ends->count, &ends->size)
+        || !is_exchange(comm, dest, sendtag, source, recvtag)) {
+        return false;
+    }
+    mca_pml_umrddt_look(ends->buf, ends->count, ends->datatype, &ends->user);
+    return opal_umrddt_gpu_on_gpu(&ends->user);
+}
+
 static int sendrecv_replace(void *buf, size_t count, MPI_Datatype datatype, int dest, int sendtag,
                             int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     ends_t ends = ends_of(buf, count, datatype, NULL, false);
     replaced_t replaced = {.scratch = 0};
-    ompi_request_t *receive;
-    int rc;
+    int rc, sent;
 
-    if (NULL == datatype || mca_pml_umrddt_surely_system(buf, count, datatype)
-        || !has_data(datatype, count, &ends.size)
-        || !is_exchange(comm, dest, sendtag, source, recvtag)) {
+    if (!is_replaced(&ends, dest, sendtag, source, recvtag, comm)) {
         return PASS;
     }
-    mca_pml_umrddt_look(buf, count, datatype, &ends.user);
-    if (!opal_umrddt_gpu_on_gpu(&ends.user)) {
-        return PASS;
-    }
-    MCA_PML_UMRDDT_COUNT(library_calls);
-    rc = replaced_pack(&replaced, &ends);
+    rc = replaced_start(&replaced, &ends, dest, sendtag, source, recvtag, comm);
     if (OMPI_SUCCESS == rc) {
-        rc = MCA_PML_CALL(irecv(buf, count, datatype, source, recvtag, comm, &receive));
+        sent = replaced_wait(&replaced.send, MPI_STATUS_IGNORE);
+        if (OMPI_SUCCESS != sent) {
+            (void) ompi_request_cancel(replaced.receive);
+        }
+        rc = replaced_wait(&replaced.receive, status);
+        rc = OMPI_SUCCESS != sent ? sent : rc;
+        replaced_end(&replaced);
     }
-    if (OMPI_SUCCESS == rc) {
-        rc = replaced_send(&replaced, &ends, dest, sendtag, comm);
-        rc = replaced_wait(receive, rc, status);
-    }
-    if (0 != replaced.scratch) {
-        opal_umrddt_gpu_scratch_put(replaced.scratch);
-    }
-    opal_umrddt_gpu_stage_put(&replaced.stage);
     OMPI_ERRHANDLER_RETURN(rc, comm, rc, "MPI_Sendrecv_replace");
 }
+
+#if MCA_PML_UMRDDT_CALLS_MPI4
+
+/** Context of the request of MPI_Isendrecv_replace: a request of Open MPI for several others. */
+typedef struct mca_pml_umrddt_replacing_t {
+    opal_object_t super;
+    ompi_comm_request_t *both;
+    replaced_t replaced;
+} mca_pml_umrddt_replacing_t;
+
+/** The request is freed. Open MPI keeps it for its own use. */
+static void replacing_destruct(mca_pml_umrddt_replacing_t *replacing)
+{
+    replacing->both->super.req_type = OMPI_REQUEST_COMM;
+    OBJ_RELEASE(replacing->both->super.req_mpi_object.comm);
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_replacing_t, opal_object_t, NULL, replacing_destruct);
+
+/** Both messages have ended. @return the error of the request */
+static int replacing_ended(ompi_comm_request_t *both)
+{
+    replaced_t *replaced = &((mca_pml_umrddt_replacing_t *) both->context)->replaced;
+    const int sent = replaced->send->req_status.MPI_ERROR;
+
+    OMPI_COPY_STATUS(&both->super.req_status, replaced->receive->req_status, false);
+    (void) ompi_request_free(&replaced->receive);
+    (void) ompi_request_free(&replaced->send);
+    replaced_end(replaced);
+    return MPI_SUCCESS != sent ? sent : both->super.req_status.MPI_ERROR;
+}
+
+/** A request with its context. @return NULL: no memory */
+static mca_pml_umrddt_replacing_t *replacing_new(ompi_communicator_t *comm)
+{
+    ompi_comm_request_t *both = ompi_comm_request_get();
+    mca_pml_umrddt_replacing_t *replacing = NULL;
+
+    if (NULL != both) {
+        replacing = OBJ_NEW(mca_pml_umrddt_replacing_t);
+        if (NULL == replacing) {
+            ompi_comm_request_return(both);
+        }
+    }
+    if (NULL != replacing) {
+        memset(&replacing->replaced, 0, sizeof(replacing->replaced));
+        replacing->both = both;
+        both->context = &replacing->super;
+        /* Open MPI calls the error handler of the communicator for this type, and not for
+         * OMPI_REQUEST_COMM */
+        both->super.req_type = OMPI_REQUEST_COLL;
+        both->super.req_mpi_object.comm = comm;
+        OBJ_RETAIN(comm);
+    }
+    return replacing;
+}
+
+static int isendrecv_replace(void *buf, size_t count, MPI_Datatype datatype, int dest, int sendtag,
+                             int source, int recvtag, MPI_Comm comm, MPI_Request *request)
+{
+    ends_t ends = ends_of(buf, count, datatype, NULL, false);
+    mca_pml_umrddt_replacing_t *replacing;
+    int rc = OMPI_ERR_OUT_OF_RESOURCE;
+
+    if (NULL == request || !is_replaced(&ends, dest, sendtag, source, recvtag, comm)) {
+        return PASS;
+    }
+    replacing = replacing_new(comm);
+    if (NULL != replacing) {
+        replaced_t *replaced = &replacing->replaced;
+
+        rc = replaced_start(replaced, &ends, dest, sendtag, source, recvtag, comm);
+        if (OMPI_SUCCESS == rc) {
+            ompi_request_t *parts[] = {replaced->receive, replaced->send};
+
+            rc = ompi_comm_request_schedule_append_w_flags(replacing->both, replacing_ended, parts,
+                                                           2, OMPI_COMM_REQ_FLAG_RETAIN_SUBREQ);
+            if (OMPI_SUCCESS != rc) {
+                (void) replaced_wait(&replaced->send, MPI_STATUS_IGNORE);
+                (void) replaced_wait(&replaced->receive, MPI_STATUS_IGNORE);
+                replaced_end(replaced);
+            }
+        }
+        if (OMPI_SUCCESS == rc) {
+            *request = &replacing->both->super;
+            ompi_comm_request_start(replacing->both);
+        } else {
+            ompi_comm_request_return(replacing->both);
+        }
+    }
+    OMPI_ERRHANDLER_RETURN(rc, comm, rc, "MPI_Isendrecv_replace");
+}
+
+#endif /* MCA_PML_UMRDDT_CALLS_MPI4 */
 
 /* ---------------------------------------------------------------------------------------------
  * The library
@@ -497,6 +630,9 @@ static const mca_pml_umrddt_calls_t table = {.pack = pack,
                                              .pack_external = pack_external,
                                              .unpack_external = unpack_external,
                                              .sendrecv_replace = sendrecv_replace,
+#if MCA_PML_UMRDDT_CALLS_MPI4
+                                             .isendrecv_replace = isendrecv_replace,
+#endif
                                              .has_gpu = opal_umrddt_gpu_exists};
 
 static void attach(const mca_pml_umrddt_calls_t *calls)
