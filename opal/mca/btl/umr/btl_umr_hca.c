@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_event.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
@@ -136,12 +137,16 @@ int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t 
 {
     int rc;
 
-    hca->failed = false;
+    hca->failed = hca->lost = false;
+    hca->events_noted = 0;
     rc = mca_btl_umr_device_open(candidate, &hca->device);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = umr_start(hca);
+    rc = mca_btl_umr_events_start(hca);
+    if (OPAL_SUCCESS == rc) {
+        rc = umr_start(hca);
+    }
     if (OPAL_SUCCESS != rc) {
         goto close_device;
     }
