@@ -87,6 +87,14 @@ struct ibv_context *mlx5dv_open_device(struct ibv_device *device, struct mlx5dv_
     MADE(CONTEXT, REAL(mlx5dv_open_device)(device, attr));
 }
 
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    if (fault(__func__)) {
+        return NULL;
+    }
+    MADE(CONTEXT, REAL(ibv_open_device)(device));
+}
+
 int ibv_close_device(struct ibv_context *context)
 {
     DESTROYED(CONTEXT, REAL(ibv_close_device)(context));
@@ -319,7 +327,7 @@ static bool run_round(long n)
             complete = message_to_itself(harness.hca, layout, source, target);
             CHECK(complete || faulted, "fault %ld: a message failed without a fault", n);
         }
-        CHECK(harness.hca->caps()->max_keys > 0, "no keys");
+        CHECK((harness.hca->caps()->max_keys > 0) == harness.hca->caps()->umr.usable, "no keys");
         harness.hca->fini();
     } else {
         CHECK(faulted, "fault %ld: the HCA is refused without a fault: %s", n,

@@ -147,7 +147,8 @@ enum {
       "5.12, if available") \
     X(BOOL, selftest, 5, true, 0, 0, \
       "Test the device before use: gather and scatter bytes through two mkeys, " \
-      "compare all bytes, and verify that an invalidated key is refused") \
+      "compare all bytes, and verify that an invalidated key is refused. A " \
+      "device that fails is used without UMR") \
     X(BOOL, rdma, 4, false, 0, 0, \
       "Offer the HCA to other users of Open MPI's btl framework for one-sided " \
       "communication (osc/rdma): writes, reads and atomics on contiguous " \

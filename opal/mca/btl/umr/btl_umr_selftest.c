@@ -21,9 +21,9 @@
  *  5. Map the target's mkey again with another tag and repeat the write with the old key, which
  * must be refused.
  *
- * An HCA that fails is not used. Then steps 1 to 3 for each capability tier (btl_umr_hca.h); a tier
- * that fails is disabled. Indirect mkeys come last, over each of the tiers that passed, with steps
- * 4 and 5 for an mkey below another.
+ * An HCA that fails is used without mkeys, if it can write to itself (btl_umr_hca.c). Then steps 1
+ * to 3 for each capability tier (btl_umr_hca.h); a tier that fails is disabled. Indirect mkeys come
+ * last, over each of the tiers that passed, with steps 4 and 5 for an mkey below another.
  *
  * A refusal breaks the queue pair, so it is replaced afterwards.
  */
@@ -202,4 +202,18 @@ int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
         rc = prove_nested(hca);
     }
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
+}
+
+int mca_btl_umr_selftest_plain(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_transfer_t test;
+
+    memset(&test, 0, sizeof(test));
+    test.bytes = 4096;
+    test.from = test.to = (mca_btl_umr_pieces_t){test.bytes, 0, 0, test.bytes, 1, false};
+    if (OPAL_SUCCESS != mca_btl_umr_transfer_plain(hca, &test)) {
+        mca_btl_umr_refuse("%s failed the self-test: %s", hca->device.name, test.why);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return OPAL_SUCCESS;
 }
