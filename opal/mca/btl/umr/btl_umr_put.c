@@ -16,7 +16,11 @@
  *     writes       |  1  | 2 |  3  | 4 |    5      |
  *
  * One write for each piece that lies in one key on either side, not longer than the port's largest
- * message. Puts of an endpoint are in one list, in the order of the calls: first the posted ones,
+ * message. The last one has the FIN as immediate data; after more than btl_umr_fin_apart bytes a
+ * write of no bytes has it: HCAs keep the packets of a write with immediate data in order, so a
+ * fabric with adaptive routing spreads only plain writes over several paths.
+ *
+ * Puts of an endpoint are in one list, in the order of the calls: first the posted ones,
  * then at most one that is partly posted, then the waiting ones.
  */
 
@@ -72,6 +76,19 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
     return length;
 }
 
+/** Build the write of no bytes that has the FIN. The device does not look at its key. */
+static uint64_t fin_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
+{
+    mca_btl_umr_sq_t *sq = &endpoint->sq;
+
+    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &put->last_seq);
+    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
+    ibv_wr_rdma_write_imm(sq->qpx, put->remote->rkey, put->remote->addr, htonl(put->fin));
+    ibv_wr_set_sge_list(sq->qpx, 0, NULL);
+    put->left = 0;
+    return 0;
+}
+
 void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
@@ -99,7 +116,9 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
          put = (mca_btl_umr_put_t *) opal_list_get_next(&put->super)) {
         while (0 < put->left && 0 < mca_btl_umr_sq_room(sq)) {
-            bytes += NULL != put->build ? put->build(endpoint, put) : put_build(endpoint, put);
+            bytes += put->fin_apart && 1 == put->left ? fin_build(endpoint, put)
+                     : NULL != put->build             ? put->build(endpoint, put)
+                                                      : put_build(endpoint, put);
         }
         if (0 == mca_btl_umr_sq_room(sq)) {
             break;
@@ -170,7 +189,9 @@ void mca_btl_umr_put_begin(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *
                            uint64_t length, const uint32_t *fin, mca_btl_umr_done_fn_t done,
                            void *context)
 {
-    put->left = length;
+    put->fin_apart =
+        NULL != fin && 0 < mca_btl_umr_params.fin_apart && mca_btl_umr_params.fin_apart < length;
+    put->left = length + (put->fin_apart ? 1 : 0);
     put->started = false;
     put->last_seq = 0;
     put->has_fin = NULL != fin;

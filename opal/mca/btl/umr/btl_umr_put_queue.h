@@ -37,10 +37,11 @@ struct mca_btl_umr_put_t {
     size_t capacity;                      /**< of remote */
     size_t local_index, remote_index;     /**< keys of the next write */
     uint64_t local_offset, remote_offset; /**< offsets in them */
-    uint64_t left;                        /**< bytes not posted yet */
+    uint64_t left;                        /**< bytes not posted yet, and one for fin_apart */
     bool started;                         /**< at least one write was posted */
     uint32_t last_seq;                    /**< number of the last write posted */
     bool has_fin;
+    bool fin_apart; /**< a write of no bytes after the others has the FIN */
     uint32_t fin;
     int status;
     mca_btl_umr_done_fn_t done;
