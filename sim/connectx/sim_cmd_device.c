@@ -76,7 +76,7 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
 static void fill_device(const struct sim_ctx *ctx, struct ib_uverbs_query_device_resp *resp)
 {
     memset(resp, 0, sizeof(*resp));
-    resp->fw_ver = 20ull << 32 | 99ull << 16 | 1;
+    resp->fw_ver = 20ull << 32 | 99ull << 16 | sim.conf.fw;
     resp->node_guid = htobe64(sim_here_guid(&sim.conf, ctx->device));
     resp->sys_image_guid = resp->node_guid;
     resp->max_mr_size = UINT64_MAX;

@@ -33,6 +33,14 @@ enum {
     MCA_BTL_UMR_GPU_FLUSH_MAX
 };
 
+/** Values of btl_umr_selftest. */
+enum {
+    MCA_BTL_UMR_SELFTEST_NONE,
+    MCA_BTL_UMR_SELFTEST_ONCE, /**< refusals of old keys once a boot, device and firmware */
+    MCA_BTL_UMR_SELFTEST_ALL,
+    MCA_BTL_UMR_SELFTEST_MAX
+};
+
 /** Levels of btl_umr_verbose. */
 #define MCA_BTL_UMR_LOG_SETUP 1u
 #define MCA_BTL_UMR_LOG_LANE  10u
@@ -150,10 +158,12 @@ enum {
       "otherwise the child may get the page, and the device the old one. 1: " \
       "always, and no device without it; 0: never; -1: on kernels before Linux " \
       "5.12, if available") \
-    X(BOOL, selftest, 5, true, 0, 0, \
-      "Test the device before use: gather and scatter bytes through two mkeys, " \
-      "compare all bytes, and verify that an invalidated key is refused. A " \
-      "device that fails is used without UMR") \
+    X(UINT, selftest, 5, MCA_BTL_UMR_SELFTEST_ONCE, 0, MCA_BTL_UMR_SELFTEST_MAX - 1, \
+      "Test the device before use: gather and scatter bytes through two mkeys " \
+      "and compare all bytes. A device that fails is used without UMR. 0: no " \
+      "test; 1: also verify that old keys are refused, once a boot, device and " \
+      "firmware, since each refusal counts as an error of the device; 2: " \
+      "verify that each time") \
     X(BOOL, rdma, 4, false, 0, 0, \
       "Offer the HCA to other users of Open MPI's btl framework for one-sided " \
       "communication (osc/rdma): writes, reads and atomics on contiguous " \
