@@ -106,10 +106,9 @@ enum {
       "peer's send queue has 16 bytes for each piece, in powers of 2: 64 bytes " \
       "for 2 pieces, 256 for 14, 512 for 30") \
     X(SIZE, fin_apart, 6, 8192, 0, SIZE_MAX, \
-      "A message of more bytes ends with a write of no bytes that carries the " \
-      "notification; its other writes are plain, so a fabric with adaptive " \
-      "routing can spread them. 0: the last write of each message carries the " \
-      "notification") \
+      "If the last write of a message has more bytes, the notification is in a " \
+      "write of no bytes after it; a fabric with adaptive routing spreads only " \
+      "writes without a notification. 0: the last write always carries it") \
     X(UINT, sq_depth, 6, 64, 2, 8192, \
       "Number of RDMA writes in flight to one peer; each needs an entry of the " \
       "send queue (btl_umr_write_pieces) and 64 bytes for its completion") \
