@@ -35,7 +35,8 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
     struct mlx5_ib_alloc_ucontext_resp driver = {0};
     struct ib_uverbs_get_context_resp resp = {0};
 
-    if (0 <= ctx->async[0]) {
+    sim_copy(&request, sizeof(request), call->driver_in, call->driver_in_size);
+    if (0 <= ctx->async[0] || (!sim.conf.devx && 0 != (request.flags & MLX5_IB_ALLOC_UCTX_DEVX))) {
         return EINVAL;
     }
     if (0 != sim_engine_start()) {
@@ -46,7 +47,6 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
     }
     /* They are never read. */
     (void) fcntl(ctx->async[1], F_SETFL, O_NONBLOCK);
-    sim_copy(&request, sizeof(request), call->driver_in, call->driver_in_size);
     ctx->devx = 0 != (request.flags & MLX5_IB_ALLOC_UCTX_DEVX);
     resp.async_fd = (uint32_t) ctx->async[0];
     resp.num_comp_vectors = SIM_COMP_VECTORS;
@@ -76,7 +76,7 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
 static void fill_device(const struct sim_ctx *ctx, struct ib_uverbs_query_device_resp *resp)
 {
     memset(resp, 0, sizeof(*resp));
-    resp->fw_ver = 20ull << 32 | 99ull << 16 | 1;
+    resp->fw_ver = 20ull << 32 | 99ull << 16 | sim.conf.fw;
     resp->node_guid = htobe64(sim_here_guid(&sim.conf, ctx->device));
     resp->sys_image_guid = resp->node_guid;
     resp->max_mr_size = UINT64_MAX;

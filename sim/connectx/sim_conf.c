@@ -214,6 +214,10 @@ static const options_entry_t options[] = {
      "srqs=N            only N shared receive queues can exist in a process; with 0 the device\n"
      "                    reports none (default 65536)",
      OPTIONS_NUMBER(struct sim_conf, srqs, 0, 65536)},
+    {"devx", "devx=0|1          the kernel opens the device with DEVX (default 1)",
+     OPTIONS_SWITCH(struct sim_conf, devx)},
+    {"fw", "fw=N              the firmware is 20.99.N (default 1)",
+     OPTIONS_NUMBER(struct sim_conf, fw, 0, 9999)},
     {"atomics", "atomics=0|1       the device reports atomics (default 1)",
      OPTIONS_SWITCH(struct sim_conf, atomics)},
     {"mrs", "mrs=N             only N memory registrations can exist in a process",
@@ -302,6 +306,8 @@ int sim_conf_parse(const char *text, struct sim_conf *conf, char *error, size_t 
     conf->max_sge = 30;
     conf->max_wr = 32768;
     conf->srqs = 65536;
+    conf->devx = true;
+    conf->fw = 1;
     conf->atomics = true;
     conf->log_max_msg = 30;
     conf->log_max_klm = 14;

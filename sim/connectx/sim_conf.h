@@ -53,6 +53,8 @@ struct sim_conf {
     uint64_t mkeys;       /**< mkeys that may exist in a process; 0: no limit but the table */
     uint64_t qps;         /**< queue pairs that may exist in a process; 0: no limit but 4095 */
     uint64_t srqs;        /**< shared receive queues that may exist in a process */
+    bool devx;            /**< the kernel opens the device with DEVX */
+    unsigned fw;          /**< the last number of the firmware's version */
     bool atomics;         /**< it has those of the machine's byte order */
     uint64_t mrs;         /**< registrations that may exist in a process; 0: no limit */
     uint64_t reg_bytes;   /**< bytes that may be registered in a process; 0: no limit */

@@ -90,10 +90,10 @@ ports "no address" "devices=2,link=eth,gids=zero/ll+v4" "" "" mlx5_1:1 mlx5_1:1 
 ports "no route to itself" "devices=2,link=eth,route=timeout/ok,route_ms=20" "" "" mlx5_1:1 mlx5_1:1 \
     "mlx5_1:1: used, .* UMR: yes"
 ports "no route to itself, no UMR" "devices=2,umr=off,route=ok/network" "" "" mlx5_0:1 mlx5_0:1 \
-    "mlx5_1:1 cannot connect to itself: Network is unreachable"
+    "mlx5_1:1 failed the self-test: connecting to itself: Network is unreachable"
 absent "no address at all" link=eth,gids=zero+zero "" "no GID is an address" 1
 absent "no address by number" link=eth,gids=ll+zero OMPI_MCA_btl_umr_gid_index=1 "GID 1 is no address" 1
-absent "no route, no UMR" umr=off,route=invalid "" "cannot connect to itself" 1
+absent "no route, no UMR" umr=off,route=invalid "" "connecting to itself" 1
 absent "not in the partition" pkeys=0xffff+0x8005 OMPI_MCA_btl_umr_pkey=6 "not in the partition 0x0006" 1
 
 # class TITLE SIM_OPTIONS MPIRUN_OPTIONS "SERVICE_LEVEL TRAFFIC_CLASS PKEY_INDEX GID_INDEX"

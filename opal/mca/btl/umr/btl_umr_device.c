@@ -442,9 +442,12 @@ int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_um
     device->mlx5 = mlx5;
     device->context =
         mlx5 ? mlx5dv_open_device(candidate->device, &attr) : ibv_open_device(candidate->device);
+    if (mlx5 && NULL == device->context) {
+        device->context = ibv_open_device(candidate->device);
+        device->no_devx = true;
+    }
     if (NULL == device->context) {
-        mca_btl_umr_refuse("%s cannot be opened%s: %s", device->name, mlx5 ? " with DEVX" : "",
-                           strerror(errno));
+        mca_btl_umr_refuse("%s cannot be opened: %s", device->name, strerror(errno));
         return OPAL_ERR_NOT_AVAILABLE;
     }
     err = ibv_query_device(device->context, &device->attr);

@@ -33,7 +33,8 @@ typedef struct mca_btl_umr_device_t {
     struct ibv_pd *pd;
     struct ibv_device_attr attr;
     struct ibv_port_attr port_attr;
-    bool mlx5; /**< false: no UMR and no DEVX */
+    bool mlx5;    /**< false: no UMR and no DEVX */
+    bool no_devx; /**< opened without DEVX */
     uint8_t port;
     bool at_gpu;   /**< as of the candidate */
     uint32_t rate; /**< likewise */

@@ -252,7 +252,7 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_b
                                                  uint32_t generation)
 {
     mca_btl_umr_hca_t *hca = lane->hca;
-    mca_btl_umr_endpoint_t *endpoint = OBJ_NEW(mca_btl_umr_endpoint_t);
+    mca_btl_umr_endpoint_t *endpoint = hca->lost ? NULL : OBJ_NEW(mca_btl_umr_endpoint_t);
     int index;
 
     if (NULL == endpoint) {
@@ -392,7 +392,7 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
                         endpoint->peer->name.vpid, hca->device.name, endpoint->sq.qp->qp_num,
                         rebuild->tries);
     err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
-    if (0 != err) {
+    if (0 != err && !hca->lost) {
         MCA_BTL_UMR_LOG(hca, "the queue pair to %s does not stop: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
     }

@@ -18,10 +18,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "opal/util/proc.h"
+
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_event.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
+#include "umrddt_help.h"
 
 /**
  * Keys that wait for an invalidation, lost it, or were cached must not stay usable for a peer.
@@ -126,47 +130,58 @@ static void caps_fill(mca_btl_umr_hca_t *hca)
     }
 }
 
+/** Use the device without mkeys, for the reason in why_not. Its last capability is tested here. */
+static int plain_start(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_tier_t *umr = &hca->caps.umr;
+
+    memset(&hca->caps, 0, sizeof(hca->caps));
+    snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
+    hca->mkeys.bound.max = 0;
+    return mca_btl_umr_params.selftest ? mca_btl_umr_selftest_plain(hca) : OPAL_SUCCESS;
+}
+
 /**
- * Start the mkeys and run the self-test. A device without mkeys is used without them, unless
- * btl_umr_plain_keys is 0.
+ * Start the mkeys and run the self-test. A device without mkeys, or whose mkeys fail the test, is
+ * used without them, unless btl_umr_plain_keys is 0.
  */
 static int umr_start(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_tier_t *umr = &hca->caps.umr;
     int rc;
 
     memset(&hca->caps, 0, sizeof(hca->caps));
     rc = mca_btl_umr_mkeys_start(hca);
-    if (OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys) {
-        snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
-        hca->mkeys.bound.max = 0;
-        return mca_btl_umr_params.selftest ? mca_btl_umr_selftest_plain(hca) : OPAL_SUCCESS;
-    }
-    if (OPAL_SUCCESS != rc) {
-        return rc;
-    }
-    mca_btl_umr_strided_start(hca);
-    mca_btl_umr_nested_start(hca);
-    umr->usable = true;
-    if (mca_btl_umr_params.selftest) {
-        rc = mca_btl_umr_selftest(hca);
-        if (OPAL_SUCCESS != rc) {
-            mca_btl_umr_mkeys_stop(hca);
+    if (OPAL_SUCCESS == rc) {
+        mca_btl_umr_strided_start(hca);
+        mca_btl_umr_nested_start(hca);
+        hca->caps.umr.usable = true;
+        if (!mca_btl_umr_params.selftest || OPAL_SUCCESS == mca_btl_umr_selftest(hca)) {
+            return OPAL_SUCCESS;
+        }
+        mca_btl_umr_mkeys_stop(hca);
+        rc = OPAL_ERR_NOT_SUPPORTED;
+        if (mca_btl_umr_params.plain_keys) {
+            umrddt_show_help("help-btl-umr.txt", "umr-failed", true, opal_process_info.nodename,
+                             mca_btl_umr.why);
         }
     }
-    return rc;
+    return OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys ? plain_start(hca) : rc;
 }
 
 int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t *candidate)
 {
     int rc;
 
-    hca->failed = false;
+    hca->failed = hca->lost = false;
+    hca->events_noted = 0;
     rc = mca_btl_umr_device_open(candidate, &hca->device);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = umr_start(hca);
+    rc = mca_btl_umr_events_start(hca);
+    if (OPAL_SUCCESS == rc) {
+        rc = umr_start(hca);
+    }
     if (OPAL_SUCCESS != rc) {
         goto close_device;
     }

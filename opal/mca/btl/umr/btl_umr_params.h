@@ -36,6 +36,14 @@ enum {
 /** Default of btl_umr_traffic_class on RoCE v2. */
 #define MCA_BTL_UMR_ROCE_TRAFFIC_CLASS 106
 
+/** Values of btl_umr_selftest. */
+enum {
+    MCA_BTL_UMR_SELFTEST_NONE,
+    MCA_BTL_UMR_SELFTEST_ONCE, /**< refusals of old keys once a boot, device and firmware */
+    MCA_BTL_UMR_SELFTEST_ALL,
+    MCA_BTL_UMR_SELFTEST_MAX
+};
+
 /** Levels of btl_umr_verbose. */
 #define MCA_BTL_UMR_LOG_SETUP 1u
 #define MCA_BTL_UMR_LOG_LANE  10u
@@ -112,6 +120,10 @@ enum {
       "message without mkeys, within the device's limit. An entry of each " \
       "peer's send queue has 16 bytes for each piece, in powers of 2: 64 bytes " \
       "for 2 pieces, 256 for 14, 512 for 30") \
+    X(SIZE, fin_apart, 6, 8192, 0, SIZE_MAX, \
+      "If the last write of a message has more bytes, the notification is in a " \
+      "write of no bytes after it; a fabric with adaptive routing spreads only " \
+      "writes without a notification. 0: the last write always carries it") \
     X(UINT, sq_depth, 6, 64, 2, 8192, \
       "Number of RDMA writes in flight to one peer; each needs an entry of the " \
       "send queue (btl_umr_write_pieces) and 64 bytes for its completion") \
@@ -160,9 +172,12 @@ enum {
       "otherwise the child may get the page, and the device the old one. 1: " \
       "always, and no device without it; 0: never; -1: on kernels before Linux " \
       "5.12, if available") \
-    X(BOOL, selftest, 5, true, 0, 0, \
-      "Test the device before use: gather and scatter bytes through two mkeys, " \
-      "compare all bytes, and verify that an invalidated key is refused") \
+    X(UINT, selftest, 5, MCA_BTL_UMR_SELFTEST_ONCE, 0, MCA_BTL_UMR_SELFTEST_MAX - 1, \
+      "Test the device before use: gather and scatter bytes through two mkeys " \
+      "and compare all bytes. A device that fails is used without UMR. 0: no " \
+      "test; 1: also verify that old keys are refused, once a boot, device and " \
+      "firmware, since each refusal counts as an error of the device; 2: " \
+      "verify that each time") \
     X(BOOL, rdma, 4, false, 0, 0, \
       "Offer the HCA to other users of Open MPI's btl framework for one-sided " \
       "communication (osc/rdma): writes, reads and atomics on contiguous " \

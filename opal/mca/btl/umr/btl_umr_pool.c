@@ -138,6 +138,10 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca)
         mca_btl_umr_refuse("%s is not an mlx5 device", hca->device.name);
         return OPAL_ERR_NOT_SUPPORTED;
     }
+    if (hca->device.no_devx) {
+        mca_btl_umr_refuse("%s cannot be opened with DEVX", hca->device.name);
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
     mca_btl_umr_bound_start(&hca->mkeys.bound, mca_btl_umr_share(mca_btl_umr_params.mkeys_max, 2));
     memset(&hca->mkeys.rebuild, 0, sizeof(hca->mkeys.rebuild));
     hca->mkeys.count = 0;

@@ -32,9 +32,6 @@
 /* Completions of one poll of one queue. */
 #define MCA_BTL_UMR_POLL 32
 
-/* Passes without an event between reads of the device's events: a read is a system call. */
-#define MCA_BTL_UMR_LOOK_PERIOD 1024
-
 /*
  * Passes between polls of a completion queue without expected completions: only unsolicited FINs
  * and errors of peers can arrive there.
@@ -246,12 +243,23 @@ static int poll_queues(mca_btl_umr_hca_t *hca)
     return events;
 }
 
+/** The same of an HCA that failed: only users are called. */
+static __opal_attribute_noinline__ int progress_lost(mca_btl_umr_hca_t *hca)
+{
+    int events = NULL != hca->gpu.flusher ? mca_btl_umr_gpu_flush_poll(hca) : 0;
+
+    return events + report_done(hca);
+}
+
 /** Progress of one HCA. Lock held, released for callbacks. @return events */
 static inline int progress_hca(mca_btl_umr_hca_t *hca)
 {
     bool undue, shared;
     int events = 0;
 
+    if (OPAL_UNLIKELY(hca->lost)) {
+        return progress_lost(hca);
+    }
     if (0 < hca->refill.pending) {
         mca_btl_umr_refill(hca);
     }
@@ -279,7 +287,7 @@ static inline int progress_hca(mca_btl_umr_hca_t *hca)
     if (NULL != hca->keysets_done.head || !opal_list_is_empty(&hca->puts_done)) {
         events += report_done(hca);
     }
-    if (0 == events && shared && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
+    if (0 == events && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
         mca_btl_umr_events_read(hca);
     }
     return events;

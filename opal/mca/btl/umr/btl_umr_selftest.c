@@ -21,26 +21,23 @@
  *  5. Map the target's mkey again with another tag and repeat the write with the old key, which
  * must be refused.
  *
- * An HCA that fails is not used. Then steps 1 to 3 for each capability tier (btl_umr_hca.h); a tier
- * that fails is disabled. Indirect mkeys come last, over each of the tiers that passed, with steps
- * 4 and 5 for an mkey below another.
+ * An HCA that fails is used without mkeys, if it can write to itself (btl_umr_hca.c). Then steps 1
+ * to 3 for each capability tier (btl_umr_hca.h); a tier that fails is disabled. Indirect mkeys come
+ * last, over each of the tiers that passed, with steps 4 and 5 for an mkey below another.
  *
- * A refusal breaks the queue pair, so it is replaced afterwards.
+ * A refusal breaks the queue pair, so it is replaced afterwards. Steps 4 and 5 run once a boot
+ * (btl_umr_stamp.c), or always with btl_umr_selftest=2.
  */
 
 #include "opal_config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
+#include "opal/mca/btl/umr/btl_umr_stamp.h"
 #include "opal/mca/btl/umr/btl_umr_transfer.h"
-
-/* Seconds that a port may take for a write to itself. */
-#define MCA_BTL_UMR_SELF_SECONDS 2
 
 /**
  * Both sides: pieces of the source in order, those of the target in the opposite order.
@@ -134,7 +131,7 @@ static int prove_strided(mca_btl_umr_hca_t *hca)
 }
 
 /** As prove_long. */
-static int prove_nested(mca_btl_umr_hca_t *hca)
+static int prove_nested(mca_btl_umr_hca_t *hca, bool refusals)
 {
     uint32_t counts[MCA_BTL_UMR_TRANSFER_INNERS], below = 0, kinds = 0, behind;
     mca_btl_umr_transfer_t test;
@@ -163,11 +160,11 @@ static int prove_nested(mca_btl_umr_hca_t *hca)
     rc = mca_btl_umr_transfer_run(hca, &test);
     /* Only one packet into the first of the keys below: no byte may arrive. */
     test.bytes = 2 * test.to.bytes;
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_invalidated(&test, test.inners[MCA_BTL_UMR_REMOTE][0],
                                                      "refusing an invalidated mkey within another");
     }
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_old_tag_below(hca, &test);
     }
     rc = mca_btl_umr_transfer_end(hca, &test, rc);
@@ -181,16 +178,19 @@ static int prove_nested(mca_btl_umr_hca_t *hca)
 
 int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
 {
+    bool always = MCA_BTL_UMR_SELFTEST_ALL == mca_btl_umr_params.selftest;
+    mca_btl_umr_stamp_t stamp;
+    bool refusals = always || !mca_btl_umr_stamp_find(hca, &stamp);
     mca_btl_umr_transfer_t test;
     int rc;
 
     lists(&test, hca->mkeys.entries, 48, 112, hca->mkeys.entries - 1, 48, 104);
     rc = mca_btl_umr_transfer_run(hca, &test);
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_invalidated(&test, test.target_mkey,
                                                      "refusing an invalidated mkey");
     }
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_old_tag(hca, &test);
     }
     rc = mca_btl_umr_transfer_end(hca, &test, rc);
@@ -204,56 +204,27 @@ int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
         rc = prove_strided(hca);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = prove_nested(hca);
+        rc = prove_nested(hca, refusals);
     }
-    return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
-}
-
-/** A write without bytes to the port itself. @return NULL, or what failed, with errno */
-static const char *write_to_self(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, mca_btl_umr_sq_t *sq)
-{
-    mca_btl_umr_route_t route;
-    struct timespec now;
-    struct ibv_wc wc;
-    time_t end;
-    int count;
-
-    mca_btl_umr_qp_route_self(&hca->device, &route);
-    errno = mca_btl_umr_qp_connect(&hca->device, sq->qp, &route, sq->qp->qp_num, 0, 0);
-    if (0 != errno) {
-        return "connect";
+    if (OPAL_SUCCESS != rc) {
+        return OPAL_ERR_NOT_AVAILABLE;
     }
-    errno = mca_btl_umr_qp_probe(sq, 0);
-    if (0 != errno) {
-        return "write";
+    if (refusals && !always) {
+        mca_btl_umr_stamp_set(hca, &stamp);
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    end = now.tv_sec + MCA_BTL_UMR_SELF_SECONDS;
-    while (0 == (count = ibv_poll_cq(cq, 1, &wc)) && now.tv_sec < end) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    }
-    errno = 0 == count ? ETIMEDOUT : EIO;
-    return 1 == count && IBV_WC_SUCCESS == wc.status ? NULL : "write";
+    return OPAL_SUCCESS;
 }
 
 int mca_btl_umr_selftest_plain(mca_btl_umr_hca_t *hca)
 {
-    struct ibv_cq *cq = ibv_create_cq(hca->device.context, 4, NULL, NULL, 0);
-    mca_btl_umr_sq_t sq = {.qp = NULL};
-    const char *what = "connect";
+    mca_btl_umr_transfer_t test;
 
-    if (NULL != cq) {
-        errno = mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_DATA, cq, 2, 1, NULL, &sq);
-        if (0 == errno) {
-            what = write_to_self(hca, cq, &sq);
-        }
+    memset(&test, 0, sizeof(test));
+    test.bytes = 4096;
+    test.from = test.to = (mca_btl_umr_pieces_t){test.bytes, 0, 0, test.bytes, 1, false};
+    if (OPAL_SUCCESS != mca_btl_umr_transfer_plain(hca, &test)) {
+        mca_btl_umr_refuse("%s failed the self-test: %s", hca->device.name, test.why);
+        return OPAL_ERR_NOT_AVAILABLE;
     }
-    if (NULL != what) {
-        mca_btl_umr_refuse("%s cannot %s to itself: %s", hca->device.name, what, strerror(errno));
-    }
-    mca_btl_umr_qp_destroy(hca, &sq);
-    if (NULL != cq) {
-        (void) ibv_destroy_cq(cq);
-    }
-    return NULL == what ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
+    return OPAL_SUCCESS;
 }

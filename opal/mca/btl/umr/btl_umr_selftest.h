@@ -29,7 +29,7 @@ BEGIN_C_DECLS
 int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca);
 
 /**
- * Test a device without UMR: its port must be able to write to itself.
+ * The test of an HCA without mkeys: one write to itself.
  *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set
  */
