@@ -371,6 +371,24 @@ static void easyconfigs_14801(uint64_t *state)
     }
 }
 
+/* The test of PETSc for a GPU-aware MPI (src/sys/objects/device/impls/cupm/cupmdevice.cxx). PETSc
+ * ends the program if it fails. */
+static void petsc_aware(uint64_t *state)
+{
+    const int values[2] = {1, 0};
+    int got[2] = {0, 0};
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, sizeof(values));
+
+    (void) state;
+    gpu_write(memory, 0, values, sizeof(values));
+    MPI_OK(
+        MPI_Allreduce(memory->addr, (int *) memory->addr + 1, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF));
+    gpu_read(memory, 0, got, sizeof(got));
+    CHECK_INT(got[0], 1);
+    CHECK_INT(got[1], 1);
+    gpu_memory_free(memory);
+}
+
 static const mpitest_part_t parts[] = {{"ucx_9514", ucx_9514},
                                        {"ucxx_749", ucxx_749},
                                        {"ompi_8720", ompi_8720},
@@ -380,6 +398,7 @@ static const mpitest_part_t parts[] = {{"ucx_9514", ucx_9514},
                                        {"ompi_12202", ompi_12202},
                                        {"ompi_13708", ompi_13708},
                                        {"easyconfigs_14801", easyconfigs_14801},
+                                       {"petsc_aware", petsc_aware},
                                        {NULL, NULL}};
 
 int main(int argc, char **argv)
