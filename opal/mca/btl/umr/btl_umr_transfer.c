@@ -535,8 +535,7 @@ int mca_btl_umr_transfer_plain(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *t
         err = mca_btl_umr_qp_connect(&hca->device, hca->mkeys.sq.qp, &route,
                                      hca->mkeys.sq.qp->qp_num, 0, 0);
     }
-    rc = 0 == err ? prepare_memory(hca, test)
-                  : fail(test, "connecting to itself", strerror(err));
+    rc = 0 == err ? prepare_memory(hca, test) : fail(test, "connecting to itself", strerror(err));
     if (OPAL_SUCCESS == rc) {
         rc = transfer(hca, test, what, test->source_mr->lkey, (uintptr_t) test->source,
                       test->target_mr->rkey, (uintptr_t) test->target);
