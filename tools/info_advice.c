@@ -54,7 +54,7 @@ static const struct {
      "The device does not respond: look for mlx5 in the kernel log, and check that its port is up\n"
      "and can send to itself."},
     {"failed the UMR self-test", "",
-     "The device failed a check that umrddt requires, and umrddt does not use it. Update the\n"
+     "UMR failed a check that umrddt requires, and umrddt uses the device without it. Update the\n"
      "firmware. If that does not help, please report it to the authors of umrddt, with this output\n"
      "and the output with \"--mca btl_umr_max_entries 4\"."},
 };

@@ -139,6 +139,7 @@ static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, 
     int kind;
 
     printf("%s: usable, the self-test passed\n", caps->device);
+    printf("  port: %s\n", caps->port);
     if (0 <= caps->numa) {
         printf("  NUMA node %d\n", caps->numa);
     }
@@ -181,6 +182,7 @@ static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, i
     info_json_bool("umr", caps->umr.usable);
     info_json_text("why_not", caps->umr.usable ? NULL : caps->umr.why);
     info_json_text("advice", caps->umr.usable ? NULL : info_advice(caps->umr.why));
+    info_json_text("port", caps->port);
     info_json_number("numa_node", caps->numa);
     json_gpus(gpus, count);
     info_json_number("list_entries", (long long) caps->list_entries);
@@ -218,6 +220,7 @@ static void unusable(const char *name, const char *why)
 static void print_without(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
     printf("%s: usable without UMR: %s\n", caps->device, caps->umr.why);
+    printf("  port: %s\n", caps->port);
     print_gpus(gpus, count);
     printf("  messages need one RDMA write for each contiguous range of the receive buffer\n");
     printf("  an RDMA write gathers %lu pieces\n", (unsigned long) caps->write_pieces);

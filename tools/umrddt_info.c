@@ -154,7 +154,7 @@ static int report_device(const char *name)
     int status;
 
     setenv("OMPI_MCA_btl_umr_device", name, 1);
-    setenv("OMPI_MCA_btl_umr_selftest", "1", 1);
+    setenv("OMPI_MCA_btl_umr_selftest", "2", 1);
     setenv("OMPI_MCA_pml", "ob1", 1);
     setenv("OMPI_MCA_btl", "self", 1);
     setenv("OMPI_MCA_osc", "^ucx", 1);

@@ -57,6 +57,15 @@ struct faults {
     X(device, "",                                                                              \
       "at a work request its device is lost: all queue pairs fail (DEVICE_FATAL), and "        \
       "no object can be created")                                                              \
+    X(silent, "",                                                                              \
+      "at a work request its device fails as hardware does (DEVICE_FATAL): nothing is "        \
+      "flushed, and no completion comes any more")                                             \
+    X(cq, "",                                                                                  \
+      "at a work request its completion queue fails (CQ_ERR), which loses all further "        \
+      "completions")                                                                           \
+    X(port, "",                                                                                \
+      "at a work request its device reports PORT_ERR and GID_CHANGE, twice each; nothing "     \
+      "else happens")                                                                          \
     X(rnr, "TIMES", "an arriving message finds no receive, so many times (default 1)")         \
     X(late, "US",                                                                              \
       "a work request, and all after it, start so many microseconds later (default 1000)")     \

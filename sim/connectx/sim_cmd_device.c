@@ -35,7 +35,8 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
     struct mlx5_ib_alloc_ucontext_resp driver = {0};
     struct ib_uverbs_get_context_resp resp = {0};
 
-    if (0 <= ctx->async[0]) {
+    sim_copy(&request, sizeof(request), call->driver_in, call->driver_in_size);
+    if (0 <= ctx->async[0] || (!sim.conf.devx && 0 != (request.flags & MLX5_IB_ALLOC_UCTX_DEVX))) {
         return EINVAL;
     }
     if (0 != sim_engine_start()) {
@@ -46,7 +47,6 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
     }
     /* They are never read. */
     (void) fcntl(ctx->async[1], F_SETFL, O_NONBLOCK);
-    sim_copy(&request, sizeof(request), call->driver_in, call->driver_in_size);
     ctx->devx = 0 != (request.flags & MLX5_IB_ALLOC_UCTX_DEVX);
     resp.async_fd = (uint32_t) ctx->async[0];
     resp.num_comp_vectors = SIM_COMP_VECTORS;
@@ -76,7 +76,7 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
 static void fill_device(const struct sim_ctx *ctx, struct ib_uverbs_query_device_resp *resp)
 {
     memset(resp, 0, sizeof(*resp));
-    resp->fw_ver = 20ull << 32 | 99ull << 16 | 1;
+    resp->fw_ver = 20ull << 32 | 99ull << 16 | sim.conf.fw;
     resp->node_guid = htobe64(sim_here_guid(&sim.conf, ctx->device));
     resp->sys_image_guid = resp->node_guid;
     resp->max_mr_size = UINT64_MAX;
@@ -100,7 +100,7 @@ static void fill_device(const struct sim_ctx *ctx, struct ib_uverbs_query_device
     resp->max_srq = (int) sim.conf.srqs;
     resp->max_srq_wr = 0 < sim.conf.srqs ? (int) sim.conf.max_wr - 1 : 0;
     resp->max_srq_sge = 0 < sim.conf.srqs ? MAX_SRQ_SGE : 0;
-    resp->max_pkeys = 1;
+    resp->max_pkeys = sim.conf.ports[ctx->device].pkeys;
     resp->local_ca_ack_delay = 16;
     resp->phys_port_cnt = 1;
 }
@@ -134,22 +134,23 @@ int sim_cmd_query_port(struct sim_ctx *ctx, const struct sim_call *call)
 {
     struct ib_uverbs_query_port request;
     struct ib_uverbs_query_port_resp resp = {0};
+    const struct sim_port *port = &sim.conf.ports[ctx->device];
 
     sim_copy(&request, sizeof(request), call->in, call->in_size);
     if (1 != request.port_num) {
         return EINVAL;
     }
     resp.max_msg_sz = 1u << sim.conf.log_max_msg;
-    resp.gid_tbl_len = 1;
-    resp.pkey_tbl_len = 1;
+    resp.gid_tbl_len = port->gids;
+    resp.pkey_tbl_len = port->pkeys;
     resp.state = ctx->device + 1 == sim.conf.down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     resp.max_mtu = IBV_MTU_4096;
     resp.active_mtu = IBV_MTU_4096;
     resp.max_vl_num = 1;
-    resp.active_width = 2;                                 /* 4x */
-    resp.active_speed = 64;                                /* HDR */
+    resp.active_width = port->width;
+    resp.active_speed = port->speed;
     resp.phys_state = IBV_PORT_DOWN == resp.state ? 3 : 5; /* disabled; link up */
-    if (sim.conf.link_eth) {
+    if (port->eth) {
         resp.link_layer = IBV_LINK_LAYER_ETHERNET;
     } else {
         resp.link_layer = IBV_LINK_LAYER_INFINIBAND;

@@ -9,6 +9,7 @@
 #include "sim_cmd.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
@@ -226,10 +227,10 @@ static int check_step(const struct sim_qp *qp, enum ibv_qp_state to, unsigned ma
     return EINVAL;
 }
 
-static int check_values(const struct ib_uverbs_modify_qp *r)
+static int check_values(const struct sim_port *port, const struct ib_uverbs_modify_qp *r)
 {
     if (((r->attr_mask & IBV_QP_PORT) && 1 != r->port_num)
-        || ((r->attr_mask & IBV_QP_PKEY_INDEX) && 0 != r->pkey_index)
+        || ((r->attr_mask & IBV_QP_PKEY_INDEX) && port->pkeys <= r->pkey_index)
         || ((r->attr_mask & IBV_QP_PATH_MTU)
             && (r->path_mtu < IBV_MTU_256 || r->path_mtu > IBV_MTU_4096))
         || ((r->attr_mask & IBV_QP_TIMEOUT) && 31 < r->timeout)
@@ -241,19 +242,55 @@ static int check_values(const struct ib_uverbs_modify_qp *r)
         return EINVAL;
     }
     if (r->attr_mask & IBV_QP_AV) {
-        if (r->dest.is_global && 0 != r->dest.sgid_index) {
+        if (r->dest.is_global
+            && (port->gids <= r->dest.sgid_index
+                || SIM_GID_ZERO == port->gid[r->dest.sgid_index])) {
             return EINVAL;
         }
         /* RoCE uses GIDs only, InfiniBand within a subnet LIDs. */
-        if (sim.conf.link_eth ? !r->dest.is_global : 0 == r->dest.dlid) {
+        if (port->eth ? !r->dest.is_global : 0 == r->dest.dlid) {
             return EINVAL;
         }
     }
     return 0;
 }
 
+/* The half of a GID that tells the ports of a host apart. */
+static uint32_t lower_half(const uint8_t gid[16])
+{
+    return (uint32_t) gid[12] << 24 | (uint32_t) gid[13] << 16 | (uint32_t) gid[14] << 8 | gid[15];
+}
+
+/*
+ * The kernel's search for a route to an address (RoCE). Others may use the device while it waits.
+ *
+ * @return 0 or errno
+ */
+static int find_route(int device, const struct ib_uverbs_modify_qp *r)
+{
+    const struct sim_port *port = &sim.conf.ports[device];
+    struct timespec time = {sim.conf.route_ms / 1000, sim.conf.route_ms % 1000 * 1000000l};
+    int rc = port->route;
+
+    if (0 == (r->attr_mask & IBV_QP_AV)) {
+        return 0;
+    }
+    if (0 == rc && port->eth
+        && !sim_here_route(&sim.conf, device, r->dest.sgid_index, r->dest.dgid)) {
+        rc = ETIMEDOUT;
+    }
+    if (ETIMEDOUT == rc) {
+        pthread_mutex_unlock(&sim.lock);
+        (void) nanosleep(&time, NULL);
+        pthread_mutex_lock(&sim.lock);
+    }
+    return rc;
+}
+
 static void set_values(struct sim_qp *qp, const struct ib_uverbs_modify_qp *r)
 {
+    const int device = qp->super.ctx->device;
+    const struct sim_port *port = &sim.conf.ports[device];
     const unsigned mask = r->attr_mask;
 
     if (mask & IBV_QP_ACCESS_FLAGS) {
@@ -261,6 +298,9 @@ static void set_values(struct sim_qp *qp, const struct ib_uverbs_modify_qp *r)
     }
     if (mask & IBV_QP_PKEY_INDEX) {
         qp->pkey_index = r->pkey_index;
+    }
+    if (mask & IBV_QP_PKEY_INDEX) {
+        qp->network = (uint32_t) port->fabric << 16 | port->pkey[qp->pkey_index];
     }
     if (mask & IBV_QP_PORT) {
         qp->port = r->port_num;
@@ -272,10 +312,17 @@ static void set_values(struct sim_qp *qp, const struct ib_uverbs_modify_qp *r)
         qp->sgid_index = r->dest.sgid_index;
         qp->hop_limit = r->dest.hop_limit;
         qp->sl = r->dest.sl;
-        qp->dest_port = sim.conf.link_eth
-                            ? (uint32_t) qp->dgid[12] << 24 | (uint32_t) qp->dgid[13] << 16
-                                  | (uint32_t) qp->dgid[14] << 8 | qp->dgid[15]
-                            : qp->dlid;
+        qp->traffic_class = r->dest.traffic_class;
+        if (port->eth) {
+            uint8_t own[16];
+
+            sim_here_gid(&sim.conf, device, qp->sgid_index, own);
+            qp->own_port = lower_half(own);
+            qp->dest_port = lower_half(qp->dgid);
+        } else {
+            qp->own_port = sim_here_lid(&sim.conf, device);
+            qp->dest_port = qp->dlid;
+        }
     }
     if (mask & IBV_QP_PATH_MTU) {
         qp->path_mtu = r->path_mtu;
@@ -339,11 +386,15 @@ int sim_cmd_modify_qp(struct sim_ctx *ctx, const struct sim_call *call)
     }
     rc = check_step(qp, to, request.attr_mask);
     if (0 == rc) {
-        rc = check_values(&request);
+        rc = check_values(&sim.conf.ports[ctx->device], &request);
     }
     if (0 != rc) {
         sim_log(1, "QP 0x%x: state %d to %d with mask 0x%x refused", qp->qpn, (int) qp->state,
                 (int) to, request.attr_mask);
+        return rc;
+    }
+    rc = find_route(ctx->device, &request);
+    if (0 != rc) {
         return rc;
     }
     set_values(qp, &request);
@@ -375,6 +426,7 @@ int sim_cmd_query_qp(struct sim_ctx *ctx, const struct sim_call *call)
     resp.dest.sgid_index = qp->sgid_index;
     resp.dest.hop_limit = qp->hop_limit;
     resp.dest.sl = qp->sl;
+    resp.dest.traffic_class = qp->traffic_class;
     resp.dest.port_num = qp->port;
     resp.max_send_wr = qp->max_send_wr;
     resp.max_recv_wr = qp->max_recv_wr;

@@ -25,6 +25,33 @@ static int set_down(void *out, const char *value)
     return 0;
 }
 
+/* Options of the ports: sim_port.c has their values. */
+#define SET_PORTS(name)                                                                 \
+    static int set_##name(void *out, const char *value)                                 \
+    {                                                                                   \
+        return sim_port_each(((struct sim_conf *) out)->ports, value, sim_port_##name); \
+    }
+SET_PORTS(link)
+SET_PORTS(speed)
+SET_PORTS(width)
+SET_PORTS(prefix)
+SET_PORTS(route)
+SET_PORTS(gids)
+SET_PORTS(pkeys)
+
+static int set_fabric(void *out, const char *value)
+{
+    struct sim_conf *conf = out;
+
+    if (strlen(value) >= sizeof(conf->fabric)) {
+        return -1;
+    }
+    strcpy(conf->fabric, value);
+    return sim_port_each(conf->ports, value, sim_port_fabric);
+}
+
+static int set_machine(void *out, const char *value);
+
 static int set_max_sq_desc(void *out, const char *value)
 {
     struct sim_conf *conf = out;
@@ -113,7 +140,11 @@ static int set_address(void *out, const char *value)
 }
 
 static const options_entry_t options[] = {
-    {"devices", "devices=N         number of devices, 1 to 4 (default 1)",
+    {"machine",
+     "machine=NAME      devices, networks and PCI of a machine, see --machine; further options\n"
+     "                    change it",
+     OPTIONS_OTHER(set_machine)},
+    {"devices", "devices=N         number of devices, 1 to 12 (default 1)",
      OPTIONS_NUMBER(struct sim_conf, devices, 1, SIM_MAX_DEVICES)},
     {"down", "down=N            the port of device mlx5_N is not active", OPTIONS_OTHER(set_down)},
     {"nodes",
@@ -124,8 +155,33 @@ static const options_entry_t options[] = {
      "switches=N        N PCI switches, 1 to 4: devices and software GPUs are below them in turn\n"
      "                    (default: each device is alone, and no report about GPUs)",
      OPTIONS_NUMBER(struct sim_conf, switches, 1, SIM_MAX_SWITCHES)},
-    {"link", "link=ib|eth       InfiniBand (LIDs) or RoCE (GIDs) (default ib)",
-     OPTIONS_CHOICE(struct sim_conf, link_eth, "ib|eth")},
+    {"link",
+     "link=ib|eth       InfiniBand (LIDs) or RoCE (GIDs) (default ib). This one and the next ones\n"
+     "                    take a value for each device: link=ib/ib/eth, the last one for all others",
+     OPTIONS_OTHER(set_link)},
+    {"speed", "speed=sdr|...|edr|hdr|ndr of a lane of the link (default hdr)",
+     OPTIONS_OTHER(set_speed)},
+    {"width", "width=1|2|4|8|12  lanes of the link (default 4)", OPTIONS_OTHER(set_width)},
+    {"prefix", "prefix=N          lowest 16 bits of the subnet prefix, with ib (default 0)",
+     OPTIONS_OTHER(set_prefix)},
+    {"fabric",
+     "fabric=NAME       requests to a port of another fabric are lost, until the retries end. With\n"
+     "                    an address of IPv4 or global IPv6, and eth, there is no route (timeout).\n"
+     "                    With tcp: only processes with the same name reach each other; that is no\n"
+     "                    protection: the wire is not encrypted",
+     OPTIONS_OTHER(set_fabric)},
+    {"gids",
+     "gids=GID+GID+...  GID table, with eth: zero, ll (link-local), v4 (mapped IPv4), v6 (global)\n"
+     "                    of RoCE v2; ll1, v41, v61 of RoCE v1 (default ll)",
+     OPTIONS_OTHER(set_gids)},
+    {"pkeys", "pkeys=N+N+...     table of partition keys (default 0xffff)",
+     OPTIONS_OTHER(set_pkeys)},
+    {"route",
+     "route=ok|timeout|address|network|invalid no queue pair can be connected: modify_qp to RTR\n"
+     "                    fails, with ETIMEDOUT, EADDRNOTAVAIL, ENETUNREACH or EINVAL",
+     OPTIONS_OTHER(set_route)},
+    {"route_ms", "route_ms=MS       time until ETIMEDOUT (default 1000)",
+     OPTIONS_NUMBER(struct sim_conf, route_ms, 0, 60000)},
     {"max_sq_desc",
      "max_sq_desc=BYTES largest send WQE, a multiple of 64 from 256 to 1024 (default 1024);\n"
      "                    a UMR of libmlx5 has 52 list entries with 1024, and 4 with 256",
@@ -158,6 +214,10 @@ static const options_entry_t options[] = {
      "srqs=N            only N shared receive queues can exist in a process; with 0 the device\n"
      "                    reports none (default 65536)",
      OPTIONS_NUMBER(struct sim_conf, srqs, 0, 65536)},
+    {"devx", "devx=0|1          the kernel opens the device with DEVX (default 1)",
+     OPTIONS_SWITCH(struct sim_conf, devx)},
+    {"fw", "fw=N              the firmware is 20.99.N (default 1)",
+     OPTIONS_NUMBER(struct sim_conf, fw, 0, 9999)},
     {"atomics", "atomics=0|1       the device reports atomics (default 1)",
      OPTIONS_SWITCH(struct sim_conf, atomics)},
     {"mrs", "mrs=N             only N memory registrations can exist in a process",
@@ -216,10 +276,6 @@ static const options_entry_t options[] = {
      "wire_ms=N         with tcp: a connection without data for N milliseconds is closed, and\n"
      "                    opened again as often as requests are retried (default 1000)",
      OPTIONS_NUMBER(struct sim_conf, wire_ms, 10, 60000)},
-    {"fabric",
-     "fabric=NAME       with tcp: only processes with the same name reach each other. No\n"
-     "                    protection: the wire is not encrypted",
-     OPTIONS_TEXT(struct sim_conf, fabric, 1)},
     {"log", "log=N             to stderr: 1 errors, 2 objects, 3 every work request (default 0)",
      OPTIONS_NUMBER(struct sim_conf, log, 0, 3)},
     {"counters", "counters=0|1      print the counters of the HCA at exit",
@@ -228,19 +284,36 @@ static const options_entry_t options[] = {
      OPTIONS_SWITCH(struct sim_conf, json)},
 };
 
+static int set_machine(void *out, const char *value)
+{
+    struct sim_conf *conf = out;
+    char error[128];
+
+    conf->machine = sim_machine_find(value);
+    return NULL == conf->machine
+               ? -1
+               : options_parse(options, sizeof(options) / sizeof(options[0]),
+                               conf->machine->options, conf, error, sizeof(error));
+}
+
 int sim_conf_parse(const char *text, struct sim_conf *conf, char *error, size_t size)
 {
+    int i;
+
     memset(conf, 0, sizeof(*conf));
     conf->devices = 1;
     conf->max_sq_desc = 1024;
     conf->max_sge = 30;
     conf->max_wr = 32768;
     conf->srqs = 65536;
+    conf->devx = true;
+    conf->fw = 1;
     conf->atomics = true;
     conf->log_max_msg = 30;
     conf->log_max_klm = 14;
     conf->max_indirection = 4;
     conf->seed = 1;
+    conf->route_ms = 1000;
     conf->dmabuf = true;
     conf->gpu_late_ms = 50;
     conf->port = 24000;
@@ -248,6 +321,9 @@ int sim_conf_parse(const char *text, struct sim_conf *conf, char *error, size_t 
     if (0
         != options_parse(options, sizeof(options) / sizeof(options[0]), text, conf, error, size)) {
         return -1;
+    }
+    for (i = 0; i < SIM_MAX_DEVICES; i++) {
+        sim_port_defaults(&conf->ports[i], conf->tcp);
     }
     if (conf->max_sge > most_sge(conf)) {
         conf->max_sge = most_sge(conf);
@@ -261,5 +337,12 @@ int sim_conf_parse(const char *text, struct sim_conf *conf, char *error, size_t 
 
 void sim_conf_help(FILE *file)
 {
+    const struct sim_machine *machine;
+    size_t i;
+
     options_help(options, sizeof(options) / sizeof(options[0]), file);
+    fprintf(file, "\nMachines, of --machine and the option 'machine':\n");
+    for (i = 0; NULL != (machine = sim_machine_at(i)); i++) {
+        fprintf(file, "  %-17s %s\n", machine->name, machine->help);
+    }
 }

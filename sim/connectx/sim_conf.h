@@ -22,11 +22,11 @@
 #include <stdio.h>
 
 #include "sim/common/faults.h"
+#include "sim_port.h"
 
-#define SIM_MAX_DEVICES  4
 #define SIM_MAX_NODES    4
 #define SIM_MAX_SWITCHES 4
-#define SIM_MAX_FABRIC   32 /**< bytes of a fabric's name, its end included */
+#define SIM_MAX_FABRIC   160 /**< bytes of the fabrics' names, their end included */
 
 /** What UMR does on this HCA. */
 enum sim_umr {
@@ -36,13 +36,15 @@ enum sim_umr {
 };
 
 struct sim_conf {
-    int devices;              /**< number of devices, mlx5_0 .. */
-    int nodes;                /**< NUMA nodes that are made up; 0: none */
-    int switches;             /**< PCI switches that are made up; 0: none */
-    int down;                 /**< the port of this one is down, counted from 1; 0: of none */
-    bool link_eth;            /**< RoCE instead of InfiniBand */
-    unsigned max_sq_desc;     /**< bytes of the largest send WQE */
-    unsigned max_sge;         /**< data segments of a work request */
+    int devices;  /**< number of devices, mlx5_0 .. */
+    int nodes;    /**< NUMA nodes that are made up; 0: none */
+    int switches; /**< PCI switches that are made up; 0: none */
+    int down;     /**< the port of this one is down, counted from 1; 0: of none */
+    const struct sim_machine *machine;      /**< whose topology it is; NULL: of none */
+    struct sim_port ports[SIM_MAX_DEVICES]; /**< of each device */
+    unsigned route_ms;                      /**< a search for a route fails after this time */
+    unsigned max_sq_desc;                   /**< bytes of the largest send WQE */
+    unsigned max_sge;                       /**< data segments of a work request */
     unsigned max_wr;          /**< work requests, and basic blocks, of a queue; a power of 2 */
     unsigned log_max_msg;     /**< log2 of the bytes of the longest message */
     unsigned log_max_klm;     /**< log2 of the entries an mkey may have */
@@ -51,6 +53,8 @@ struct sim_conf {
     uint64_t mkeys;       /**< mkeys that may exist in a process; 0: no limit but the table */
     uint64_t qps;         /**< queue pairs that may exist in a process; 0: no limit but 4095 */
     uint64_t srqs;        /**< shared receive queues that may exist in a process */
+    bool devx;            /**< the kernel opens the device with DEVX */
+    unsigned fw;          /**< the last number of the firmware's version */
     bool atomics;         /**< it has those of the machine's byte order */
     uint64_t mrs;         /**< registrations that may exist in a process; 0: no limit */
     uint64_t reg_bytes;   /**< bytes that may be registered in a process; 0: no limit */

@@ -70,7 +70,9 @@ static inline void sim_count_wire(struct sim_counters *count, int device, uint64
     uint64_t *of[] = {&count->wire_bytes_0, &count->wire_bytes_1, &count->wire_bytes_2,
                       &count->wire_bytes_3};
 
-    *of[device] += bytes;
+    if (device < (int) (sizeof(of) / sizeof(of[0]))) {
+        *of[device] += bytes;
+    }
 }
 
 /** Print all of them in one line: name=value ...; or as a JSON object. */

@@ -23,6 +23,14 @@ enum {
     ARM_SOLICITED = 1 << 24,
 };
 
+void sim_cq_fail(struct sim_cq *cq)
+{
+    if (!cq->overrun) {
+        cq->overrun = true;
+        sim_event_send(cq->super.ctx, IBV_EVENT_CQ_ERR, cq->user_handle, &cq->events);
+    }
+}
+
 bool sim_cq_write(struct sim_cq *cq, const struct sim_cqe *what)
 {
     uint32_t consumer = be32toh(cq->db[DB_CONSUMER]) & 0xffffff;
@@ -33,8 +41,7 @@ bool sim_cq_write(struct sim_cq *cq, const struct sim_cqe *what)
     if (cq->overrun || used >= cq->size) {
         if (!cq->overrun) {
             sim_log(1, "CQ 0x%x is overrun", cq->cqn);
-            cq->overrun = true;
-            sim_event_send(cq->super.ctx, IBV_EVENT_CQ_ERR, cq->user_handle, &cq->events);
+            sim_cq_fail(cq);
         }
         return false;
     }

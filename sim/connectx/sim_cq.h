@@ -52,6 +52,9 @@ struct sim_cqe {
 /** Write a CQE. @return false if the queue is overrun: the queue pair must fail */
 bool sim_cq_write(struct sim_cq *cq, const struct sim_cqe *cqe);
 
+/** Lose all further completions, and report CQ_ERR. */
+void sim_cq_fail(struct sim_cq *cq);
+
 /** Send the event that user space has requested, if it is due. */
 void sim_cq_events(struct sim_cq *cq);
 

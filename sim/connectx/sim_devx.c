@@ -90,7 +90,7 @@ static unsigned log2_of(uint32_t n)
 }
 
 /* The general capabilities that matter here; all others are absent. */
-static void fill_general(uint8_t *cap, size_t size)
+static void fill_general(int device, uint8_t *cap, size_t size)
 {
     const struct {
         struct field field;
@@ -107,7 +107,7 @@ static void fill_general(uint8_t *cap, size_t size)
         {{0x11a, 6}, sim.conf.log_max_klm},        /* log_max_klm_list_size */
         {{0x14a, 6}, log2_of(16)},                 /* log_max_ra_req_qp */
         {{0x15a, 6}, log2_of(16)},                 /* log_max_ra_res_qp */
-        {{0x1b6, 2}, sim.conf.link_eth},           /* port_type */
+        {{0x1b6, 2}, sim.conf.ports[device].eth},  /* port_type */
         {{0x1b8, 8}, 1},                           /* num_ports */
         {{0x1c3, 5}, sim.conf.log_max_msg},        /* log_max_msg */
         {{0x1fc, 4}, 1},                           /* cqe_version */
@@ -141,7 +141,7 @@ int sim_devx_general(struct sim_ctx *ctx, const uint8_t *in, size_t in_size, uin
     memset(out, 0, out_size);
     /* The lowest bit selects current or maximal values; they are the same here. */
     if (CAP_GENERAL == ((unsigned) in[6] << 8 | in[7]) >> 1) {
-        fill_general(out + HEAD, out_size - HEAD);
+        fill_general(ctx->device, out + HEAD, out_size - HEAD);
     }
     return 0;
 }

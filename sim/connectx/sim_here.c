@@ -73,7 +73,7 @@ int sim_here_find(struct sim_conf *conf, char *error, size_t size)
                  text_of(conf->address, text), conf->prefix);
         return -1;
     }
-    if (!conf->link_eth && (0 == (conf->here & 0xffff) || LID_MAX < (conf->here & 0xffff))) {
+    if (!conf->ports[0].eth && (0 == (conf->here & 0xffff) || LID_MAX < (conf->here & 0xffff))) {
         snprintf(error, size, "the lower half of the address %s is no LID; set link=eth",
                  text_of(conf->here, text));
         return -1;
@@ -88,25 +88,62 @@ uint64_t sim_here_guid(const struct sim_conf *conf, int device)
                      : 0x02756d7200000000ULL + 0x10 * (uint64_t) (device + 1);
 }
 
-void sim_here_gid(const struct sim_conf *conf, int device, uint8_t gid[16])
+void sim_here_gid(const struct sim_conf *conf, int device, int index, uint8_t gid[16])
 {
+    static const uint8_t global[4] = {0x20, 0x01, 0x0d, 0xb8};
+    static const uint8_t link[2] = {0xfe, 0x80};
+    const struct sim_port *port = &conf->ports[device];
     uint64_t guid = sim_here_guid(conf, device);
     int i;
 
     memset(gid, 0, 16);
-    gid[0] = 0xfe;
-    gid[1] = 0x80;
+    if (SIM_GID_ZERO == port->gid[index]) {
+        return;
+    }
     for (i = 0; i < 8; i++) {
         gid[8 + i] = (uint8_t) (guid >> (56 - 8 * i));
     }
-    if (conf->tcp && conf->link_eth) {
+    switch (port->gid[index]) {
+    case SIM_GID_IPV4:
+    case SIM_GID_IPV4_1:
         memcpy(gid, mapped, sizeof(mapped));
+        if (!conf->tcp) {
+            /* 10.FABRIC.0.N */
+            gid[12] = 10;
+            gid[13] = (uint8_t) port->fabric;
+            gid[14] = 0;
+            gid[15] = (uint8_t) (device + 1);
+        }
+        break;
+    case SIM_GID_IPV6:
+    case SIM_GID_IPV6_1:
+        memcpy(gid, global, sizeof(global));
+        gid[7] = (uint8_t) port->fabric;
+        break;
+    default:
+        memcpy(gid, link, sizeof(link));
+        gid[6] = (uint8_t) (port->prefix >> 8);
+        gid[7] = (uint8_t) port->prefix;
+        break;
     }
+}
+
+bool sim_here_route(const struct sim_conf *conf, int device, int index, const uint8_t gid[16])
+{
+    uint8_t own[16];
+    bool v4;
+
+    sim_here_gid(conf, device, index, own);
+    v4 = 0 == memcmp(own, mapped, sizeof(mapped));
+    if (v4 != (0 == memcmp(gid, mapped, sizeof(mapped))) || (!v4 && 0 != memcmp(own, gid, 2))) {
+        return false; /* of another family, or link-local and not */
+    }
+    return conf->tcp || (v4 ? own[13] == gid[13] : 0xfe == own[0] || own[7] == gid[7]);
 }
 
 uint16_t sim_here_lid(const struct sim_conf *conf, int device)
 {
-    if (conf->link_eth) {
+    if (conf->ports[device].eth) {
         return 0;
     }
     return (uint16_t) (conf->tcp ? conf->here & 0xffff : 1u + (uint32_t) device);
@@ -117,7 +154,7 @@ uint32_t sim_here_host(const struct sim_conf *conf, const uint8_t gid[16], uint1
     if (!conf->tcp) {
         return 0;
     }
-    if (!conf->link_eth) {
+    if (!conf->ports[0].eth) {
         /* A subnet of InfiniBand is a network of 16 bits. */
         return 0 == lid ? 0 : (conf->here & 0xffff0000u) | lid;
     }

@@ -32,8 +32,11 @@ int sim_here_find(struct sim_conf *conf, char *error, size_t size);
 /** The 64 bit GUID of a device's port, host order; on InfiniBand the lower half of its GID. */
 uint64_t sim_here_guid(const struct sim_conf *conf, int device);
 
-/** The GID of a device's port, 16 bytes in network order. */
-void sim_here_gid(const struct sim_conf *conf, int device, uint8_t gid[16]);
+/** An entry of the GID table of a device's port, 16 bytes in network order. */
+void sim_here_gid(const struct sim_conf *conf, int device, int index, uint8_t gid[16]);
+
+/** True if packets with this source can have a route to this destination (RoCE). */
+bool sim_here_route(const struct sim_conf *conf, int device, int index, const uint8_t gid[16]);
 
 /** The LID of a device's port; 0 for RoCE. */
 uint16_t sim_here_lid(const struct sim_conf *conf, int device);

@@ -48,13 +48,6 @@ uint32_t sim_qp_packets(const struct sim_qp *qp, uint32_t bytes)
     return 0 == bytes ? 1 : (bytes + mtu - 1) / mtu;
 }
 
-uint32_t sim_port_address(int device)
-{
-    /* With TCP, too, the lower halves of GUID and GID are the same. */
-    return sim.conf.link_eth ? (uint32_t) sim_here_guid(&sim.conf, device)
-                             : sim_here_lid(&sim.conf, device);
-}
-
 void sim_qp_error(struct sim_qp *qp)
 {
     if (IBV_QPS_ERR == qp->state) {

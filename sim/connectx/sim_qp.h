@@ -77,7 +77,10 @@ struct sim_qp {
     enum ibv_qp_state state;
     unsigned access;
     uint32_t dest_qpn;
-    uint32_t dest_port;
+    uint32_t dest_port; /**< LID, or the lower half of the GID */
+    uint32_t own_port;
+    uint32_t network; /**< as in a frame */
+    uint8_t traffic_class;
     uint8_t dgid[16];
     uint16_t dlid;
     uint8_t is_global;
@@ -172,8 +175,5 @@ void sim_qp_reset(struct sim_qp *qp);
 
 /** Packets of the path's MTU that so many bytes of a message take. */
 uint32_t sim_qp_packets(const struct sim_qp *qp, uint32_t bytes);
-
-/** LID, or the lower half of the GID, of a device's port. */
-uint32_t sim_port_address(int device);
 
 #endif /* SIM_QP_H */

@@ -110,12 +110,23 @@ static void made_to_fail(struct sim_qp *qp, struct sim_req *req, uint8_t syndrom
     sim_req_fail(qp, req, syndrome, SIM_VENDOR_INJECTED, "made to fail");
 }
 
+/* An event of a device, or of its port. */
+static void tell(int device, enum ibv_event_type type)
+{
+    struct sim_ctx *ctx;
+    uint32_t sent = 0;
+
+    for (ctx = sim.ctx; NULL != ctx; ctx = ctx->next) {
+        if (device == ctx->device) {
+            sim_event_send(ctx, type, IBV_EVENT_DEVICE_FATAL == type ? 0 : 1, &sent);
+        }
+    }
+}
+
 /* A device is gone: nothing is answered, and nothing can be made on it. */
 static void remove_device(int device)
 {
-    struct sim_ctx *ctx;
     struct sim_qp *qp;
-    uint32_t sent = 0;
 
     sim.gone |= 1u << device;
     for (qp = sim_qps; NULL != qp; qp = qp->next) {
@@ -123,10 +134,30 @@ static void remove_device(int device)
             sim_qp_error(qp);
         }
     }
-    for (ctx = sim.ctx; NULL != ctx; ctx = ctx->next) {
-        if (device == ctx->device) {
-            sim_event_send(ctx, IBV_EVENT_DEVICE_FATAL, 0, &sent);
+    tell(device, IBV_EVENT_DEVICE_FATAL);
+}
+
+/* The same as hardware does it: queue pairs stop without a completion. */
+static void silence_device(int device)
+{
+    struct sim_qp *qp;
+
+    sim.gone |= 1u << device;
+    for (qp = sim_qps; NULL != qp; qp = qp->next) {
+        if (device == qp->super.ctx->device) {
+            qp->state = IBV_QPS_RESET;
+            qp->waiting = false;
+            sim_qp_forget_reads(NULL, qp->qpn, true);
         }
+    }
+    tell(device, IBV_EVENT_DEVICE_FATAL);
+}
+
+static void report_port(int device)
+{
+    for (int i = 0; i < 2; i++) {
+        tell(device, IBV_EVENT_PORT_ERR);
+        tell(device, IBV_EVENT_GID_CHANGE);
     }
 }
 
@@ -139,9 +170,24 @@ static void breaks(struct sim_qp *qp)
     if (NULL != sim_fault(FAULT_device)) {
         remove_device(qp->super.ctx->device);
     }
+    if (NULL != sim_fault(FAULT_silent)) {
+        silence_device(qp->super.ctx->device);
+    }
+    if (NULL != sim_fault(FAULT_cq)) {
+        sim_cq_fail(qp->send_cq);
+    }
+    if (NULL != sim_fault(FAULT_port)) {
+        report_port(qp->super.ctx->device);
+    }
     if (NULL != sim_fault(FAULT_qp)) {
         sim_qp_fatal(qp);
     }
+}
+
+/* A write that only tests the connection: no planned fault counts it. */
+static bool is_probe(const struct sim_req *req)
+{
+    return MLX5_OPCODE_RDMA_WRITE == req->wqe.opcode && 0 == req->length;
 }
 
 static void begin(struct sim_qp *qp, struct sim_req *req)
@@ -150,6 +196,9 @@ static void begin(struct sim_qp *qp, struct sim_req *req)
     req->psn = qp->next_psn;
     if (sim_req_on_wire(req)) {
         qp->next_psn = (qp->next_psn + req->packets) & 0xffffff;
+    }
+    if (is_probe(req)) {
+        return;
     }
     switch (req->wqe.opcode) {
     case MLX5_OPCODE_RDMA_WRITE:
@@ -206,7 +255,8 @@ static void fill_frame(const struct sim_qp *qp, const struct sim_req *req, struc
     frame->dst_qpn = qp->dest_qpn;
     frame->src_qpn = qp->qpn;
     frame->dst_port = qp->dest_port;
-    frame->src_port = sim_port_address(qp->super.ctx->device);
+    frame->src_port = qp->own_port;
+    frame->network = qp->network;
     frame->epoch = qp->epoch;
     frame->msg_length = (uint32_t) req->length;
     frame->raddr = req->wqe.raddr;
@@ -299,7 +349,7 @@ static bool transmit_one(struct sim_qp *qp, uint64_t now)
     }
     if (!req->begun) {
         if (0 == req->not_before) {
-            const struct fault *fault = sim_fault(FAULT_late);
+            const struct fault *fault = is_probe(req) ? NULL : sim_fault(FAULT_late);
 
             req->not_before = now + sim_delay();
             if (NULL != fault) {

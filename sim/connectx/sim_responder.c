@@ -378,13 +378,19 @@ static void repeat(struct sim_conn *conn, struct sim_qp *qp, const struct sim_fr
     }
 }
 
+/* Whether two ports are of one fabric and partition, in which one is a full member. */
+static bool connected(uint32_t a, uint32_t b)
+{
+    return 0 == ((a ^ b) & 0xffff7fff) && 0 != ((a | b) & 0x8000);
+}
+
 void sim_qp_respond(struct sim_conn *conn, const struct sim_frame *frame, const void *payload)
 {
     struct sim_qp *qp = sim_qp_find(frame->dst_qpn);
 
     if (NULL == qp || (IBV_QPS_RTR != qp->state && IBV_QPS_RTS != qp->state)
         || frame->src_qpn != qp->dest_qpn || frame->src_port != qp->dest_port
-        || frame->dst_port != sim_port_address(qp->super.ctx->device)
+        || frame->dst_port != qp->own_port || !connected(qp->network, frame->network)
         || (frame->psn != qp->expected_psn && !came_again(qp, frame))) {
         sim_log(3, "a request for QP 0x%x is dropped", frame->dst_qpn);
         answer(conn, frame, SIM_DROP, 0, frame->psn);

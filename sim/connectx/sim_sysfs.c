@@ -21,13 +21,42 @@
 #include "sim_here.h"
 
 /* Changes whenever the contents change, so that an old tree is never taken for a new one. */
-#define TREE_VERSION 5
+#define TREE_VERSION 6
 
 /* Bytes of the tree's path, at most. */
 #define LONGEST 160
 
-/* GPUs that the software CUDA driver may have; on the buses that it says. */
-#define GPUS 16
+/* A number that differs between trees of different contents. */
+static uint64_t hash_of(const struct sim_conf *conf)
+{
+    uint64_t hash = 14695981039346656037ULL;
+    char text[128];
+    int d, i;
+
+#define ADD(...)                                                   \
+    do {                                                           \
+        int n = snprintf(text, sizeof(text), __VA_ARGS__);         \
+                                                                   \
+        for (int at = 0; at < n; at++) {                           \
+            hash = (hash ^ (uint8_t) text[at]) * 1099511628211ULL; \
+        }                                                          \
+    } while (0)
+    ADD("%d %d %d %s", conf->devices, conf->nodes, conf->switches,
+        NULL == conf->machine ? "" : conf->machine->name);
+    for (d = 0; d < conf->devices; d++) {
+        const struct sim_port *port = &conf->ports[d];
+
+        ADD(" %d %d %d %d %d", port->eth, port->speed, port->width, port->fabric, port->prefix);
+        for (i = 0; i < port->gids; i++) {
+            ADD(" %d", port->gid[i]);
+        }
+        for (i = 0; i < port->pkeys; i++) {
+            ADD(" p%d", port->pkey[i]);
+        }
+    }
+#undef ADD
+    return hash;
+}
 
 int sim_sysfs_path(const struct sim_conf *conf, char *path, size_t size)
 {
@@ -44,8 +73,8 @@ int sim_sysfs_path(const struct sim_conf *conf, char *path, size_t size)
         /* Hosts may share the directory. */
         snprintf(where, sizeof(where), "-%08x", conf->here);
     }
-    n = snprintf(path, size, "%s/sys-%d-%d-%d-%d-%s%s", dir, TREE_VERSION, conf->devices,
-                 conf->nodes, conf->switches, conf->link_eth ? "eth" : "ib", where);
+    n = snprintf(path, size, "%s/sys-%d-%016llx%s", dir, TREE_VERSION,
+                 (unsigned long long) hash_of(conf), where);
     /* libibverbs has 256 bytes, including its suffix. */
     return (0 > n || (size_t) n >= size || LONGEST < n) ? -1 : 0;
 }
@@ -118,46 +147,101 @@ __attribute__((format(printf, 3, 4))) static int put_link(const char *base, cons
     return 0 != path_of(base, name, path, sizeof(path)) ? -1 : symlink(to, path);
 }
 
-/* Where something on a bus is: below one of the switches, or by itself. */
-static void pci_path(const struct sim_conf *conf, int index, int bus, char *path, size_t size)
+/* Where something is that no machine has a place for: with switches below one of them. */
+static struct sim_place place_of(const struct sim_conf *conf, int index)
 {
-    if (0 < conf->switches) {
-        snprintf(path, size, "devices/pci0000:00/0000:00:%02x.0/0000:%02x:00.0",
-                 1 + index % conf->switches, bus);
+    return (struct sim_place){(int8_t) (0 < conf->switches ? index % conf->switches : -1), -1,
+                              (int8_t) (0 < conf->nodes ? index % conf->nodes : -1)};
+}
+
+/* Its address, "0000:81:00.0", and its directory. */
+static void pci_path(const struct sim_conf *conf, struct sim_place place, int bus, char address[16],
+                     char *path, size_t size)
+{
+    if (0 <= place.slot) {
+        bus += place.slot;
+    }
+    snprintf(address, 16, "0000:%02x:00.%d", bus & 0xff, 0 <= place.slot ? 1 : 0);
+    if (0 > place.root) {
+        snprintf(path, size, "devices/pci0000:%02x/%s", bus, address);
+    } else if (NULL == conf->machine) {
+        snprintf(path, size, "devices/pci0000:00/0000:00:%02x.0/%s", 1 + place.root, address);
     } else {
-        snprintf(path, size, "devices/pci0000:%02x/0000:%02x:00.0", bus, bus);
+        snprintf(path, size, "devices/pci0000:%02x/0000:%02x:01.0/%s", 0x40 + place.root,
+                 0x40 + place.root, address);
     }
 }
 
-/* The kernel's entry of a GPU, which is below a switch. */
+/* The kernel's entry of a GPU. */
 static int put_gpu(const struct sim_conf *conf, const char *base, int g)
 {
+    struct sim_place place = NULL == conf->machine ? place_of(conf, g) : conf->machine->gpu[g];
+    char address[16];
     char pci[64];
     char name[128];
     int failed;
 
-    pci_path(conf, g, 1 + g, pci, sizeof(pci));
+    pci_path(conf, place, 1 + g, address, pci, sizeof(pci));
     snprintf(name, sizeof(name), "%s/vendor", pci);
     failed = put(base, name, "0x10de\n");
+    snprintf(name, sizeof(name), "%s/class", pci);
+    failed |= put(base, name, "0x030200\n");
     snprintf(name, sizeof(name), "%s/numa_node", pci);
-    failed |= put(base, name, "%d\n", 0 < conf->nodes ? g % conf->nodes : -1);
-    snprintf(name, sizeof(name), "bus/pci/devices/0000:%02x:00.0", 1 + g);
+    failed |= put(base, name, "%d\n", place.node);
+    snprintf(name, sizeof(name), "bus/pci/devices/%s", address);
     failed |= put_link(base, name, "../../../%s", pci);
+    return failed;
+}
+
+/* The GID and pkey tables. An empty GID has no attributes. */
+static int put_tables(const struct sim_conf *conf, const char *base, const char *ib, int d)
+{
+    const struct sim_port *port = &conf->ports[d];
+    char name[160];
+    int failed = 0;
+    int i;
+
+    for (i = 0; i < port->gids; i++) {
+        bool v1 = SIM_GID_LINK_1 == port->gid[i] || SIM_GID_IPV4_1 == port->gid[i]
+                  || SIM_GID_IPV6_1 == port->gid[i];
+        uint8_t gid[16];
+
+        sim_here_gid(conf, d, i, gid);
+        snprintf(name, sizeof(name), "%s/ports/1/gids/%d", ib, i);
+        failed |= put(base, name,
+                      "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n",
+                      gid[0], gid[1], gid[2], gid[3], gid[4], gid[5], gid[6], gid[7], gid[8],
+                      gid[9], gid[10], gid[11], gid[12], gid[13], gid[14], gid[15]);
+        if (SIM_GID_ZERO == port->gid[i]) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "%s/ports/1/gid_attrs/types/%d", ib, i);
+        failed |= put(base, name, "%s\n", port->eth && !v1 ? "RoCE v2" : "IB/RoCE v1");
+        if (port->eth) {
+            snprintf(name, sizeof(name), "%s/ports/1/gid_attrs/ndevs/%d", ib, i);
+            failed |= put(base, name, "lo\n");
+        }
+    }
+    for (i = 0; i < port->pkeys; i++) {
+        snprintf(name, sizeof(name), "%s/ports/1/pkeys/%d", ib, i);
+        failed |= put(base, name, "0x%04x\n", port->pkey[i]);
+    }
     return failed;
 }
 
 /* As in the kernel: entries below "class" are links to the device on its bus. */
 static int put_device(const struct sim_conf *conf, const char *base, int d)
 {
+    struct sim_place place = NULL == conf->machine ? place_of(conf, d) : conf->machine->device[d];
     uint64_t guid = sim_here_guid(conf, d);
-    uint8_t gid[16];
+    char address[16];
+    char rate[64];
     char pci[64];
     char ib[96];
     char name[160];
     int failed = 0;
 
-    sim_here_gid(conf, d, gid);
-    pci_path(conf, d, 0x80 + d, pci, sizeof(pci));
+    pci_path(conf, place, 0 <= place.slot ? 0x80 : 0x80 + d, address, pci, sizeof(pci));
     snprintf(ib, sizeof(ib), "%s/infiniband/mlx5_%d", pci, d);
     snprintf(name, sizeof(name), "%s/modalias", pci);
     failed |= put(base, name, "pci:v000015B3d0000101Bsv000015B3sd00000000bc02sc07i00\n");
@@ -166,8 +250,8 @@ static int put_device(const struct sim_conf *conf, const char *base, int d)
     snprintf(name, sizeof(name), "%s/device", pci);
     failed |= put(base, name, "0x101b\n");
     snprintf(name, sizeof(name), "%s/numa_node", pci);
-    failed |= put(base, name, "%d\n", 0 < conf->nodes ? d % conf->nodes : -1);
-    snprintf(name, sizeof(name), "bus/pci/devices/0000:%02x:00.0", 0x80 + d);
+    failed |= put(base, name, "%d\n", place.node);
+    snprintf(name, sizeof(name), "bus/pci/devices/%s", address);
     failed |= put_link(base, name, "../../../%s", pci);
     snprintf(name, sizeof(name), "%s/device", ib);
     failed |= put_link(base, name, "../..");
@@ -188,19 +272,11 @@ static int put_device(const struct sim_conf *conf, const char *base, int d)
     PUT("hw_rev", "0\n");
     PUT("board_id", "UMRDDT_SIM_0001\n");
     PUT("node_desc", "software ConnectX of umrddt\n");
-    PUT("ports/1/gids/0",
-        "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", gid[0], gid[1],
-        gid[2], gid[3], gid[4], gid[5], gid[6], gid[7], gid[8], gid[9], gid[10], gid[11], gid[12],
-        gid[13], gid[14], gid[15]);
-    PUT("ports/1/pkeys/0", "0xffff\n");
-    PUT("ports/1/link_layer", "%s\n", conf->link_eth ? "Ethernet" : "InfiniBand");
-    if (conf->link_eth) {
-        PUT("ports/1/gid_attrs/types/0", "RoCE v2\n");
-        PUT("ports/1/gid_attrs/ndevs/0", "lo\n");
-    } else {
-        PUT("ports/1/gid_attrs/types/0", "IB/RoCE v1\n");
-    }
+    sim_port_rate(&conf->ports[d], rate, sizeof(rate));
+    PUT("ports/1/rate", "%s\n", rate);
+    PUT("ports/1/link_layer", "%s\n", conf->ports[d].eth ? "Ethernet" : "InfiniBand");
 #undef PUT
+    failed |= put_tables(conf, base, ib, d);
 
     snprintf(name, sizeof(name), "class/infiniband_verbs/uverbs%d/ibdev", d);
     failed |= put(base, name, "mlx5_%d\n", d);
@@ -249,6 +325,7 @@ int sim_sysfs_make(const struct sim_conf *conf, const char *path, char *error, s
     char name[PATH_MAX + 96];
     char *slash;
     struct stat st;
+    int gpus;
     int d;
 
     snprintf(parent, sizeof(parent), "%s", path);
@@ -280,7 +357,8 @@ int sim_sysfs_make(const struct sim_conf *conf, const char *path, char *error, s
             goto failed;
         }
     }
-    for (d = 0; 0 < conf->switches && d < GPUS; d++) {
+    gpus = NULL != conf->machine ? conf->machine->gpus : 0 < conf->switches ? SIM_MAX_GPUS : 0;
+    for (d = 0; d < gpus; d++) {
         if (0 != put_gpu(conf, work, d)) {
             goto failed;
         }

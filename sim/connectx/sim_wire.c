@@ -19,7 +19,7 @@
 #include "sim_wire_kind.h"
 
 #define MAGIC        0x31524d55u /* "UMR1": also detects another byte order */
-#define WIRE_VERSION 3u
+#define WIRE_VERSION 4u
 #define TURNS        4
 #define IN_ROOM      (2 * (SIM_CHUNK + sizeof(struct sim_frame)))
 
@@ -231,7 +231,7 @@ struct sim_conn *sim_wire_to(struct sim_peer *peer)
     if (NULL != conn) {
         memset(&hello, 0, sizeof(hello));
         hello.type = SIM_HELLO;
-        hello.spare = WIRE_VERSION;
+        hello.network = WIRE_VERSION;
         hello.length = kind()->hello(&text);
         sim_conn_send(conn, &hello, text);
     }
@@ -342,7 +342,7 @@ void sim_conn_send(struct sim_conn *conn, struct sim_frame *frame, const void *p
 
 static void greet(struct sim_conn *conn, const struct sim_frame *frame, const char *text)
 {
-    if (SIM_HELLO != frame->type || WIRE_VERSION != frame->spare
+    if (SIM_HELLO != frame->type || WIRE_VERSION != frame->network
         || !kind()->welcome(conn->fd, text, frame->length)) {
         sim_log(1, "a connection of another user, fabric or version was refused");
         conn_kill(conn);

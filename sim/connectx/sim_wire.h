@@ -77,7 +77,7 @@ struct sim_frame {
     __be32 imm;
     uint32_t dst_port; /**< LID, or the lower half of the GID, of the destination */
     uint32_t src_port; /**< and of the source */
-    uint32_t spare;
+    uint32_t network;  /**< of a request: the fabric and the pkey; of a hello: the version */
 };
 
 _Static_assert(64 == sizeof(struct sim_frame), "frame head");

@@ -33,7 +33,7 @@ static void usage(FILE *file)
 {
     fprintf(
         file,
-        "usage: umrddt_sim [--gpus N] [--faults PLAN] [--counters | --json] COMMAND [ARGUMENT...]\n"
+        "usage: umrddt_sim [--machine NAME] [--gpus N] [--faults PLAN] [--counters | --json] COMMAND [ARGUMENT...]\n"
         "       umrddt_sim --help | --version\n"
         "\n"
         "Runs COMMAND, and all that it starts, with a software ConnectX (mlx5_0) below the machine's own\n"
@@ -46,6 +46,7 @@ static void usage(FILE *file)
         "one does. It proves nothing about GPU memory reached through PCIe, about a network, or about\n"
         "ordering within PCIe.\n"
         "\n"
+        "  --machine NAME  the devices, networks, PCI and GPUs of a machine (see below)\n"
         "  --gpus N     N software GPUs, too: a libcuda.so.1 in front of the machine's own, for programs\n"
         "               that load the driver or are linked with it (see sim/cuda/README.md)\n"
         "  --faults PLAN  planned faults: a file, or the text itself (see below)\n"
@@ -123,6 +124,22 @@ static int put_first(const char *name, const char *value)
         return 0;
     }
     if (0 > asprintf(&both, "%s:%s", value, old)) {
+        return -1;
+    }
+    rc = setenv(name, both, 1);
+    free(both);
+    return rc;
+}
+
+/* In front of the others, which may change what it sets. */
+static int put_option(const char *name, const char *option)
+{
+    const char *old = getenv(name);
+    char *both;
+    int rc;
+
+    if (0 > asprintf(&both, "%s%s%s", option, NULL == old || !*old ? "" : ",",
+                     NULL == old ? "" : old)) {
         return -1;
     }
     rc = setenv(name, both, 1);
@@ -280,6 +297,7 @@ int main(int argc, char **argv)
     char library[PATH_MAX];
     char tree[PATH_MAX];
     const char *gpus = NULL;
+    char number[16];
     const char *counters = ""; /* options */
     int first = 1;
 
@@ -301,6 +319,14 @@ int main(int argc, char **argv)
         } else if (0 == strcmp(argv[first], "--json")) {
             counters = ",counters=1,json=1";
             if (0 != add_option("UMRDDT_SIM", "counters=1,json=1")) {
+                perror("umrddt_sim");
+                return 2;
+            }
+        } else if (0 == strcmp(argv[first], "--machine") && first + 1 < argc) {
+            char option[64];
+
+            snprintf(option, sizeof(option), "machine=%s", argv[++first]);
+            if (0 != put_option("UMRDDT_SIM", option)) {
                 perror("umrddt_sim");
                 return 2;
             }
@@ -328,6 +354,10 @@ int main(int argc, char **argv)
         || 0 != sim_here_find(&conf, error, sizeof(error))) {
         fprintf(stderr, "umrddt_sim: UMRDDT_SIM: %s; see umrddt_sim --help\n", error);
         return 2;
+    }
+    if (NULL != conf.machine && NULL == gpus) {
+        snprintf(number, sizeof(number), "%d", conf.machine->gpus);
+        gpus = number;
     }
     if (NULL != gpus && 0 != add_gpus(gpus, counters)) {
         return 2;

@@ -15,7 +15,7 @@
 #include <time.h>
 
 static const char plan[] = "faults=mkey:2;reg:3;umr:2;write:2;send:2;rnr:3:2;qp:13;late:17:200000;"
-                           "99@write:1-;device:30;deaf:3";
+                           "99@write:1-;port:29;cq:30;device:31;deaf:3";
 
 static struct pair p;
 static unsigned posted; /* work requests that began: 'qp', 'late' and 'device' count them */
@@ -124,11 +124,33 @@ static void a_late_one(void)
     CHECK(200000000 <= (end.tv_sec - begin.tv_sec) * 1000000000L + end.tv_nsec - begin.tv_nsec);
 }
 
-static void no_device(void)
+/* The port reports twice what it has to say. */
+static void a_port(void)
 {
     while (posted < 29) {
         write_is(posted, IBV_WC_SUCCESS, 0);
     }
+    for (int i = 0; i < 2; i++) {
+        (void) end_event(&p.a, IBV_EVENT_PORT_ERR);
+        (void) end_event(&p.a, IBV_EVENT_GID_CHANGE);
+    }
+}
+
+/* The write arrives, and its completion is lost. */
+static void a_completion_queue(void)
+{
+    struct ibv_wc wc;
+
+    end_write(&p.a, 1, p.src->lkey, (uintptr_t) pair_src, 64, p.dst->rkey, (uintptr_t) pair_dst, 0);
+    ++posted;
+    (void) end_event(&p.a, IBV_EVENT_CQ_ERR);
+    (void) end_event(&p.a, IBV_EVENT_QP_FATAL);
+    CHECK(!end_poll(&p.a, &wc, 20));
+}
+
+static void no_device(void)
+{
+    fresh();
     write_is(posted, IBV_WC_WR_FLUSH_ERR, 0);
     (void) end_event(&p.a, IBV_EVENT_DEVICE_FATAL);
     end_recv(&p.b, 77, 0, NULL, 0);
@@ -153,6 +175,8 @@ int main(int argc, char **argv)
     receives();
     a_queue_pair();
     a_late_one();
+    a_port();
+    a_completion_queue();
     no_device();
     printf("ok: %s\n", plan);
     return 0;

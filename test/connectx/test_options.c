@@ -510,6 +510,164 @@ static void roce(void)
                                | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
 }
 
+/* Connect one end by an entry of its GID table and one of its pkeys. @return 0 or errno of RTR */
+static int by(struct end *end, const struct end_name *peer, uint8_t gid, uint16_t pkey)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = pkey};
+    int rc;
+
+    attr.qp_access_flags = ALL;
+    CHECK(0
+          == ibv_modify_qp(end->qp, &attr,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    attr.qp_state = IBV_QPS_RTR;
+    attr.path_mtu = IBV_MTU_4096;
+    attr.dest_qp_num = peer->qpn;
+    attr.rq_psn = peer->psn;
+    attr.max_dest_rd_atomic = 1;
+    attr.ah_attr.port_num = 1;
+    attr.ah_attr.sl = 3;
+    attr.ah_attr.dlid = peer->lid;
+    attr.ah_attr.is_global = 0 == peer->lid;
+    attr.ah_attr.grh.dgid = peer->gid;
+    attr.ah_attr.grh.sgid_index = gid;
+    attr.ah_attr.grh.traffic_class = 106;
+    attr.ah_attr.grh.hop_limit = 64;
+    rc = ibv_modify_qp(end->qp, &attr,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
+                           | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    if (0 == rc) {
+        end_to_rts(end, NULL);
+    }
+    return rc;
+}
+
+/* A new pair of ends, on the first two devices, not connected. */
+static void two_ends(int device_b)
+{
+    end_open(&a, NULL);
+    end_open(&b, &(struct end_options){.device = device_b});
+    src_mr = end_reg(&a, src, PAGE);
+    dst_mr = end_reg(&b, dst, PAGE);
+}
+
+static void pass(enum ibv_wc_status status)
+{
+    end_write(&a, 1, src_mr->lkey, (uintptr_t) src, 64, dst_mr->rkey, (uintptr_t) dst, 0);
+    end_expect(&a, 1, status);
+}
+
+/* (link=eth,gids=zero+ll1+v4+v6,route_ms=20) */
+static void many_gids(void)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    static const union ibv_gid zero;
+    struct ibv_gid_entry entries[4];
+    struct ibv_port_attr port;
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    two_ends(0);
+    CHECK(0 == ibv_query_port(a.context, 1, &port) && 4 == port.gid_tbl_len);
+    CHECK(0 != ibv_query_gid_ex(a.context, 1, 0, &entries[0], 0));
+    CHECK(0 == memcmp(&zero, &a.name.gid, sizeof(zero)));
+    for (uint32_t i = 1; i < 4; i++) {
+        CHECK(0 == ibv_query_gid_ex(a.context, 1, i, &entries[i], 0));
+        CHECK((1 == i ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) == entries[i].gid_type);
+    }
+    CHECK(0xfe == entries[1].gid.raw[0] && 0x20 == entries[3].gid.raw[0]);
+    CHECK(0 == memcmp(mapped, entries[2].gid.raw, sizeof(mapped)));
+    for (uint8_t i = 1; i < 4; i++) {
+        two_ends(0);
+        a.name.gid = b.name.gid = entries[i].gid;
+        CHECK(0 == by(&a, &b.name, i, 0) && 0 == by(&b, &a.name, i, 0));
+        pass(IBV_WC_SUCCESS);
+    }
+    CHECK(0 == ibv_query_qp(a.qp, &attr, IBV_QP_AV, &init));
+    CHECK(106 == attr.ah_attr.grh.traffic_class && 3 == attr.ah_attr.sl);
+    CHECK(3 == attr.ah_attr.grh.sgid_index);
+    /* no entry; no address; another family; no such entry */
+    two_ends(0);
+    b.name.gid = entries[2].gid;
+    CHECK(EINVAL == by(&a, &b.name, 4, 0));
+    two_ends(0);
+    CHECK(EINVAL == by(&a, &b.name, 0, 0));
+    two_ends(0);
+    b.name.gid = entries[3].gid;
+    CHECK(ETIMEDOUT == by(&a, &b.name, 2, 0));
+    two_ends(0);
+    b.name.gid = entries[1].gid;
+    CHECK(ETIMEDOUT == by(&a, &b.name, 3, 0));
+}
+
+/* (pkeys=0x7fff+0x8001+0xffff) One of two limited members does not reach the other. */
+static void pkeys(void)
+{
+    struct ibv_port_attr port;
+    __be16 pkey;
+
+    two_ends(0);
+    CHECK(0 == ibv_query_port(a.context, 1, &port) && 3 == port.pkey_tbl_len);
+    CHECK(0 == ibv_query_pkey(a.context, 1, 1, &pkey) && 0x8001 == be16toh(pkey));
+    CHECK(0 == by(&a, &b.name, 0, 2) && 0 == by(&b, &a.name, 0, 0));
+    pass(IBV_WC_SUCCESS);
+    two_ends(0);
+    CHECK(0 == by(&a, &b.name, 0, 0) && 0 == by(&b, &a.name, 0, 0));
+    pass(IBV_WC_RETRY_EXC_ERR);
+    two_ends(0);
+    CHECK(0 == by(&a, &b.name, 0, 1) && 0 == by(&b, &a.name, 0, 2));
+    pass(IBV_WC_RETRY_EXC_ERR);
+}
+
+/* (devices=3,link=ib/ib/eth,speed=ndr/hdr/edr,width=4/2/1,prefix=0/7) */
+static void three_ports(void)
+{
+    static const uint8_t speeds[] = {128, 64, 32}, widths[] = {2, 16, 1};
+    struct end end;
+
+    for (int i = 0; i < 3; i++) {
+        struct ibv_port_attr port;
+
+        end_open(&end, &(struct end_options){.device = i});
+        CHECK(0 == ibv_query_port(end.context, 1, &port));
+        CHECK(speeds[i] == port.active_speed && widths[i] == port.active_width);
+        CHECK((2 == i ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND) == port.link_layer);
+        CHECK((0 == i ? 0 : 7) == end.name.gid.raw[7]);
+    }
+}
+
+/* (devices=2,fabric=a/b) */
+static void two_fabrics(void)
+{
+    make(1, 0);
+    pass(IBV_WC_RETRY_EXC_ERR);
+    make(0, 0);
+    pass(IBV_WC_SUCCESS);
+}
+
+/* (devices=2,link=eth,gids=v4,fabric=a/b,route_ms=200) The other port can be used meanwhile. */
+static void no_route(void)
+{
+    struct timespec begin, end;
+
+    two_ends(1);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    CHECK(ETIMEDOUT == by(&a, &b.name, 0, 0));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    CHECK(200000000 <= (end.tv_sec - begin.tv_sec) * 1000000000L + end.tv_nsec - begin.tv_nsec);
+    make(0, 0);
+    pass(IBV_WC_SUCCESS);
+}
+
+/* (devices=2,route=ok/address) */
+static void no_address(void)
+{
+    make(0, 0);
+    pass(IBV_WC_SUCCESS);
+    two_ends(1);
+    CHECK(EADDRNOTAVAIL == by(&b, &b.name, 0, 0));
+}
+
 /*
  * A UMR counts for others when its completion is there, not before: here it takes some
  * milliseconds. The queue pair that posted it may use it at once.
@@ -654,6 +812,12 @@ static const struct {
     {"devices=2", two_devices},
     {"link=eth", roce},
     {"link=eth,devices=3", two_devices},
+    {"link=eth,gids=zero+ll1+v4+v6,route_ms=20", many_gids},
+    {"pkeys=0x7fff+0x8001+0xffff", pkeys},
+    {"devices=3,link=ib/ib/eth,speed=ndr/hdr/edr,width=4/2/1,prefix=0/7", three_ports},
+    {"devices=2,fabric=a/b", two_fabrics},
+    {"devices=2,link=eth,gids=v4,fabric=a/b,route_ms=200", no_route},
+    {"devices=2,route=ok/address", no_address},
     {"delay=3000,seed=7", late_umr},
 };
 

@@ -54,11 +54,12 @@ expect 2 "usage:" "$wrapper"
 expect 2 "unknown option '--nonsense'" "$wrapper" --nonsense true
 sim "nonsense=1" 2 "unknown option 'nonsense'" "$wrapper" true
 sim "devices" 2 "needs a value" "$wrapper" true
-for option in devices=0 devices=5 devices=x devices= devices=-1 link=wifi max_sq_desc=100 max_sq_desc=2048 max_sge=0 max_sge=31 max_wr=100 \
+for option in devices=0 devices=13 devices=x devices= devices=-1 link=wifi max_sq_desc=100 max_sq_desc=2048 max_sge=0 max_sge=31 max_wr=100 \
     log_max_msg=31 qps=0 srqs=-1 atomics=2 \
     umr=maybe mkeys=0 delay=1000001 seed=1x fail_write=0 deaf=0 log=4 counters=2 mrs= reg_bytes=0x \
     wire=udp address=10.0.0 address=0.0.0.0 address=10.0.0.1/33 address=10.0.0.1/ port=80 port=65000 \
-    wire_ms=1 fabric= fabric=012345678901234567890123456789012; do
+    wire_ms=1 fabric= fabric=012345678901234567890123456789012 \
+    link=ib/ speed=fast width=3 prefix=65536 gids=v5 gids=ll+ pkeys=65536 route=maybe route_ms=-1 machine=none; do
     sim "$option" 2 "cannot be" "$wrapper" true
 done
 expect 0 "WHAT:WHICH" "$wrapper" --help
@@ -73,7 +74,23 @@ expect 0 "^mkey:2-;seed:3$" "$wrapper" --faults "mkey:2-;seed:3" sh -c 'echo "$U
 sim "devices=2,wire=tcp" 2 "there is one device" "$wrapper" true
 sim "wire=tcp,address=127.99.88.77" 2 "no interface that is up has the address 127.99.88.77/32" "$wrapper" true
 sim "wire=tcp,address=127.0.0.0/8" 0 "" "$wrapper" true
-lines=$(UMRDDT_SIM=devices=9 "$wrapper" true 2>&1 | wc -l)
+# Machines: what they set comes before other options.
+expect 2 "cannot be 'none'" "$wrapper" --machine none true
+expect 0 "  dgx-h100  " "$wrapper" --help
+for machine in "dgx-h100 12 mlx5_2" "dual-port 2 mlx5_1" "roce 3 mlx5_2"; do
+    # shellcheck disable=SC2086
+    set -- $machine
+    # shellcheck disable=SC2016
+    expect 0 "^$2 100 Gb/sec (4X EDR)$" "$wrapper" --machine "$1" sh -c 'cd "$SYSFS_PATH/class/infiniband" &&
+        echo "$(ls | wc -l) $(cat "$1/ports/1/rate")"' - "$3"
+done
+# shellcheck disable=SC2016
+UMRDDT_SIM=devices=3 expect 0 "^3$" "$wrapper" --machine dgx-h100 sh -c 'ls "$SYSFS_PATH/class/infiniband" | wc -l'
+# A GPU and its port are below the same switch, and storage is not.
+# shellcheck disable=SC2016
+expect 0 "^0x10de 1$" "$wrapper" --machine dgx-h100 sh -c 'cd "$SYSFS_PATH/bus/pci/devices" && gpu=$(readlink -f 0000:02:00.0) &&
+    echo "$(cat "$gpu/vendor") $(ls -d "${gpu%/*}"/*/infiniband/mlx5_3 | wc -l)"'
+lines=$(UMRDDT_SIM=devices=19 "$wrapper" true 2>&1 | wc -l)
 test "$lines" -eq 1 || bad "a bad option gives $lines lines, not one message"
 
 # Exit statuses, and programs that never touch verbs.

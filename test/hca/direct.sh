@@ -37,6 +37,8 @@ hca "RoCE" link=eth "" direct_layouts
 hca "pieces far apart" "" "--mca btl_umr_reg_gap 0" direct_regions
 hca "no UMR" umr=off "" no_umr $all direct_regions
 hca "no UMR, one piece in a write" umr=off,max_sge=1 "" no_umr $all
+hca "UMR that fails the self-test" umr=broken "" no_umr direct_layouts direct_regions
+hca "no DEVX" devx=0 "" no_umr direct_layouts
 hca "no UMR, send queue of 2" umr=off "--mca btl_umr_sq_depth 2" direct_many
 hca "the sender breaks" "" "$few" direct_broken
 hca "the sender breaks, send queue of 8" delay=200 "$few --mca btl_umr_sq_depth 8" direct_broken

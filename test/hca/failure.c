@@ -359,6 +359,110 @@ static void closed_in_use(void)
     harness_connect();
 }
 
+/** The next work requests of this process have these faults of the software HCA. */
+static void faults(const char *plan)
+{
+    int (*set)(const char *, int) =
+        (int (*)(const char *, int)) dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
+
+    CHECK(NULL != set && 0 <= set(plan, 1), "only the software HCA has faults");
+}
+
+/**
+ * The HCA fails without a flush: each operation ends with an error, soon and once, and the HCA
+ * refuses further ones.
+ */
+static void lost_by(const char *plan)
+{
+    enum {
+        PUTS = 3
+    };
+    opal_iov_cache_layout_t *pieces = layout_vector(4, 64, 256);
+    mca_btl_umr_memory_t *pieces_memory;
+    mca_btl_umr_keyset_t *waiting = NULL, *none = NULL;
+    struct done done[PUTS] = {{0, 0}}, mapped = {0, 0};
+    bool send = 0 == harness.rank;
+    unsigned char there[4096];
+    mca_btl_umr_key_t *remote;
+    size_t count = 0;
+
+    remote = prepare(send, &count);
+    if (send) {
+        uint64_t errors = harness.hca->stats()->errors;
+        double start = MPI_Wtime();
+
+        CHECK_RC(OPAL_SUCCESS, harness.hca->memory_register(MCA_BTL_UMR_LOCAL, there, pieces,
+                                                            pieces->size, &pieces_memory));
+        CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+        faults(plan);
+        for (size_t i = 0; i < PUTS; ++i) {
+            CHECK_RC(OPAL_SUCCESS, harness.hca->put(harness.endpoint, keyset, remote, count, NULL,
+                                                    harness_done, &done[i]));
+        }
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->keyset_map(MCA_BTL_UMR_LOCAL, there, pieces, pieces_memory, 0, 0,
+                                         pieces->size, 4, harness_done, &mapped, &waiting));
+        WAIT_UNTIL(0 < done[0].calls && 0 < done[1].calls && 0 < done[2].calls);
+        /* One second where the processor is free. */
+        CHECK(MPI_Wtime() - start < 10.0, "%.1f seconds", MPI_Wtime() - start);
+        WAIT_UNTIL(0 < mapped.calls);
+        harness_progress_for(0.05);
+        CHECK(1 == done[0].calls && 1 == done[1].calls && 1 == done[2].calls && 1 == mapped.calls,
+              "called twice");
+        CHECK(OPAL_ERR_UNREACH == done[0].status && OPAL_ERR_UNREACH == done[2].status,
+              "status %d and %d", done[0].status, done[2].status);
+        CHECK(OPAL_ERROR == mapped.status || waiting->ready, "status %d", mapped.status);
+        CHECK(errors + 1 == harness.hca->stats()->errors, "%llu errors",
+              (unsigned long long) (harness.hca->stats()->errors - errors));
+        CHECK(harness.hca->endpoint_broken(harness.endpoint), "not broken");
+        CHECK_RC(OPAL_ERR_UNREACH, harness.hca->fin_reserve(harness.endpoint));
+        CHECK_RC(OPAL_ERROR,
+                 harness.hca->keyset_map(MCA_BTL_UMR_LOCAL, there, pieces, pieces_memory, 0, 0,
+                                         pieces->size, 4, harness_done, &mapped, &none));
+        harness.hca->keyset_release(waiting);
+        harness.hca->memory_release(pieces_memory);
+        faults("");
+        free(remote);
+    }
+    OBJ_RELEASE(pieces);
+    harness_barrier();
+    clean_up();
+}
+
+static void device_lost(void)
+{
+    lost_by("silent:1");
+}
+
+static void cq_lost(void)
+{
+    lost_by("cq:1");
+}
+
+/** Events of the port: operations are as before. (failure.sh counts the lines of the log.) */
+static void port_events(void)
+{
+    struct done done = {0, 0};
+    mca_btl_umr_key_t *remote;
+    size_t count = 0;
+
+    remote = prepare(0 == harness.rank, &count);
+    if (0 == harness.rank) {
+        faults("port:1-3");
+        CHECK_RC(OPAL_SUCCESS, harness.hca->put(harness.endpoint, keyset, remote, count, NULL,
+                                                harness_done, &done));
+        WAIT_UNTIL(0 < done.calls);
+        CHECK(OPAL_SUCCESS == done.status, "status %d", done.status);
+        for (int i = 0; i < 3000; ++i) {
+            harness_progress(); /* events are read in one pass of 1024 */
+        }
+        faults("");
+        free(remote);
+    }
+    harness_barrier();
+    clean_up();
+}
+
 const struct test failure_tests[] = {
     {"broken_by_receiver", broken_by_receiver},
     {"broken_by_sender", broken_by_sender},
@@ -366,5 +470,8 @@ const struct test failure_tests[] = {
     {"hca_fails", hca_fails},
     {"failed_write", failed_write},
     {"closed_in_use", closed_in_use},
+    {"device_lost", device_lost},
+    {"cq_lost", cq_lost},
+    {"port_events", port_events},
     {NULL, NULL},
 };

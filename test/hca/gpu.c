@@ -302,8 +302,9 @@ static void gpu_refused(void)
 }
 
 /**
- * A refusal of the HCA near to the GPU counts, even if no message requests that HCA. (It is the
- * second one: devices=2,switches=2, btl_umr_device=mlx5_1,mlx5_0)
+ * A refusal of the HCA near to the GPU counts, even if no message requests that HCA. (devices=2,
+ * switches=2: the first HCA of a process is near to the GPU with its number; this is the other
+ * one.)
  */
 static void gpu_refused_near(void)
 {
@@ -312,9 +313,13 @@ static void gpu_refused_near(void)
     opal_umrddt_gpu_memory_t where;
     mca_btl_umr_memory_t *memory;
     unsigned char *area;
+    CUcontext own, other;
 
     begin();
     if (0 == harness.rank) {
+        OK(cuda->cuCtxGetCurrent(&own));
+        OK(cuda->cuDevicePrimaryCtxRetain(&other, 1));
+        OK(cuda->cuCtxSetCurrent(other));
         area = gpu_alloc(ROOM);
         where = where_is(area);
         near = harness.hca->endpoint_near(first, area, where.device);
@@ -327,6 +332,7 @@ static void gpu_refused_near(void)
         CHECK(harness.hca->gpu_reachable(first, &where), "the other one was not queried");
         CHECK(!harness.hca->gpu_reachable(NULL, &where), "every message would try again");
         gpu_free(area);
+        OK(cuda->cuCtxSetCurrent(own));
     }
     OBJ_RELEASE(layout);
 }

@@ -43,7 +43,7 @@ said "what is missing" '^  By dma-buf:     the kernel does not register it (ibv_
 UMRDDT_GPU=peermem=0,dmabuf=0
 hca "neither method, by the driver" "" "" gpu_refused >gpu.out 2>&1
 said "what is missing" '^  By address:     the kernel does not register it (ibv_reg_mr: Bad address)' 1
-hca "neither method, two HCAs" devices=2,switches=2 "--mca btl_umr_device mlx5_1,mlx5_0" gpu_refused_near
+hca "neither method, two HCAs" devices=2,switches=2 "" gpu_refused_near
 UMRDDT_GPU=gdr=0
 hca "no GPUDirect" "" "" gpu_not_capable
 UMRDDT_GPU=flush=0 UMRDDT_TEST_FLUSH=read

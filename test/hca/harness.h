@@ -198,6 +198,8 @@ void tiers_qp_made(struct ibv_qp *qp);
 /** What hcas.c prints of the endpoints that the processes have to each other. */
 void hcas_print_lanes(void);
 void hcas_print_gpus(void);
+void hcas_print_table(void);
+void hcas_print_no_route(void);
 
 /** Have the queue pair of mappings that was made last fail (failure.c). */
 void failure_break_mappings(void);

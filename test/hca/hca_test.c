@@ -58,14 +58,16 @@ struct modex {
     uint16_t version;
     uint8_t arch, link, gid[16];
     uint16_t lid;
-    uint8_t mtu, zero;
+    uint8_t mtu, flags;
+    uint16_t pkey, zero;
 };
 
 static void publish(int variant)
 {
     unsigned char bytes[sizeof(struct modex) + 1];
-    struct modex data = {htonl(0x554d5243), htons(1),     1, IBV_LINK_LAYER_INFINIBAND, {0},
-                         htons(7),          IBV_MTU_1024, 0};
+    struct modex data = {
+        htonl(0x554d5243), htons(2), 1, IBV_LINK_LAYER_INFINIBAND, {0}, htons(7), IBV_MTU_1024, 0,
+        htons(0xffff),     0};
     struct ibv_device **list = ibv_get_device_list(NULL);
     struct ibv_context *context = ibv_open_device(list[0]);
     union ibv_gid gid;
@@ -91,7 +93,7 @@ static void publish(int variant)
         data.magic ^= 1;
         break;
     case 5:
-        data.version = htons(2);
+        data.version = htons(1);
         break;
     case 6:
         data.arch = 2;
@@ -115,6 +117,9 @@ static void publish(int variant)
         break;
     case 12:
         return; /* nothing at all */
+    case 13:
+        data.pkey = htons(0x8001);
+        break;
     default:
         break;
     }
@@ -183,6 +188,10 @@ int main(int argc, char **argv)
         harness.hca->fini();
     } else if (2 == argc && 0 == strcmp("--lanes", argv[1])) {
         hcas_print_lanes();
+    } else if (2 == argc && 0 == strcmp("--table", argv[1])) {
+        hcas_print_table();
+    } else if (2 == argc && 0 == strcmp("--no-route", argv[1])) {
+        hcas_print_no_route();
     } else if (2 == argc && 0 == strcmp("--gpus", argv[1])) {
         hcas_print_gpus();
     } else {

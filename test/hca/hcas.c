@@ -26,6 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <infiniband/verbs.h>
+
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
 
@@ -594,8 +596,134 @@ void hcas_print_lanes(void)
     harness_disconnect();
 }
 
-const struct test hca_tests[] = {{"hcas_near", hcas_near},       {"hcas_unknown", hcas_unknown},
-                                 {"hcas_moved", hcas_moved},     {"hcas_apart", hcas_apart},
-                                 {"hcas_break", hcas_break},     {"hcas_fail", hcas_fail},
-                                 {"hcas_strange", hcas_strange}, {"hcas_deaf", hcas_deaf},
-                                 {"hcas_beside", hcas_beside},   {NULL, NULL}};
+/**
+ * The HCAs of this process, and for each other process the HCA (its index) for memory of the GPU
+ * with this process's number. btl_umr_verbose has the lanes.
+ */
+void hcas_print_table(void)
+{
+    const mca_btl_umr_caps_t *caps;
+
+    CHECK_RC(OPAL_SUCCESS, harness.hca->init());
+    harness_exchange_modex();
+    printf("rank %d:", harness.rank);
+    for (unsigned int i = 0; harness.hca->hca(i, &caps, NULL); ++i) {
+        printf(" %s", caps->device);
+    }
+    printf("\n");
+    for (int peer = 0; peer < harness.size; ++peer) {
+        mca_btl_umr_endpoint_t *endpoint;
+
+        if (peer != harness.rank) {
+            CHECK_RC(OPAL_SUCCESS,
+                     harness.hca->endpoint_get((struct opal_proc_t *) ompi_comm_peer_lookup(
+                                                   &ompi_mpi_comm_world.comm, peer),
+                                               &endpoint));
+            endpoint = harness.hca->endpoint_near(endpoint, NULL, harness.rank);
+            printf("near %d %d %u\n", harness.rank, peer, hca_of(endpoint));
+        }
+    }
+    fflush(stdout);
+    MPI_Barrier(MPI_COMM_WORLD);
+    harness.hca->fini();
+}
+
+/**
+ * Memory of node 0 is near to a lane that works, that of node 1 to one whose ports do not reach
+ * each other. A put through that one fails soon, messages through the other one are not delayed,
+ * and the lane is not tried again.
+ */
+static void hcas_dead(void)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    bool send = 0 == harness.rank;
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *dead, *near;
+
+    areas_begin();
+    dead = agree(send, first, areas[1]);
+    CHECK(send || dead != first, "the lane that works");
+    if (send) {
+        struct side side = {areas[1], layout, 0, SIZE_MAX};
+        mca_btl_umr_key_t remote = {0, layout->size, 1, 0};
+        struct done done = {0, 0};
+        mca_btl_umr_memory_t *memory;
+        mca_btl_umr_keyset_t *keyset;
+        double start;
+
+        harness.endpoint = dead;
+        keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &memory);
+        harness.endpoint = first;
+        start = MPI_Wtime();
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->put(dead, keyset, &remote, 1, NULL, harness_done, &done));
+        (void) move(send, 0, 30);
+        CHECK(0 == done.calls, "status %d of the lane that does not work", done.status);
+        WAIT_UNTIL(0 < done.calls);
+        printf("given up after %.1f s\n", MPI_Wtime() - start);
+        CHECK(OPAL_ERR_UNREACH == done.status, "status %d", done.status);
+        harness.hca->keyset_release(keyset);
+        harness.hca->memory_release(memory);
+        for (int i = 0; i < 1000; ++i) {
+            near = near_to(first, areas[1]);
+            CHECK(hca_of(near) != hca_of(dead), "it is tried again");
+        }
+        CHECK(!harness.hca->endpoint_broken(near), "no lane is left");
+    } else {
+        (void) move(send, 0, 30);
+    }
+    harness_barrier();
+    (void) move(send, 0, 31);
+    OBJ_RELEASE(layout);
+    areas_end();
+}
+
+/**
+ * No route between the ports: connecting fails after some time, and is not tried again. (No lane
+ * works, so the test has no connection.)
+ */
+void hcas_print_no_route(void)
+{
+    mca_btl_umr_address_t mine, theirs;
+    double start;
+    int calls = 0;
+
+    CHECK_RC(OPAL_SUCCESS, begin());
+    harness.hca->endpoint_address(harness.endpoint, &mine);
+    MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, &theirs, sizeof(theirs), MPI_BYTE,
+                 harness.peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    start = MPI_Wtime();
+    for (int i = 0; i < 1000; ++i) {
+        mca_btl_umr_endpoint_t *endpoint = near_to(harness.endpoint, &mine);
+
+        calls += endpoint != harness.endpoint ? 1 : 0;
+        CHECK_RC(OPAL_ERR_UNREACH, harness.hca->endpoint_connect(endpoint, &theirs));
+    }
+    printf("rank %d: %d more, %s\n", harness.rank, calls,
+           0.2 <= MPI_Wtime() - start ? "late" : "at once");
+    fflush(stdout);
+    MPI_Barrier(MPI_COMM_WORLD);
+    harness.hca->fini();
+}
+
+/** UMRDDT_TEST_CLASS: service level, traffic class, index of the pkey and of the GID. */
+static void hcas_class(void)
+{
+    int sl, traffic_class, pkey, gid;
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    CHECK(4 == sscanf(getenv("UMRDDT_TEST_CLASS"), "%d %d %d %d", &sl, &traffic_class, &pkey, &gid),
+          "UMRDDT_TEST_CLASS");
+    CHECK(0 == ibv_query_qp(hca_data_qp, &attr, IBV_QP_AV | IBV_QP_PKEY_INDEX, &init), "query");
+    CHECK(sl == attr.ah_attr.sl, "service level %u", attr.ah_attr.sl);
+    CHECK(traffic_class == attr.ah_attr.grh.traffic_class, "traffic class %u",
+          attr.ah_attr.grh.traffic_class);
+    CHECK(pkey == attr.pkey_index, "pkey %u", attr.pkey_index);
+    CHECK(gid == attr.ah_attr.grh.sgid_index, "GID %u", attr.ah_attr.grh.sgid_index);
+}
+
+const struct test hca_tests[] = {
+    {"hcas_class", hcas_class},     {"hcas_dead", hcas_dead},     {"hcas_near", hcas_near},
+    {"hcas_unknown", hcas_unknown}, {"hcas_moved", hcas_moved},   {"hcas_apart", hcas_apart},
+    {"hcas_break", hcas_break},     {"hcas_fail", hcas_fail},     {"hcas_strange", hcas_strange},
+    {"hcas_deaf", hcas_deaf},       {"hcas_beside", hcas_beside}, {NULL, NULL}};

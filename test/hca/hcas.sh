@@ -152,7 +152,8 @@ done
 four="mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_3:1"
 said "four and four" --lanes "$four" "$four"
 # The HCA near to a GPU: the one with the longest common path, then the one on a near node, then the
-# first. The last check is for a GPU that does not exist.
+# first of the process, which is near to the GPU with its own number. The last check is for a GPU
+# that does not exist.
 # at RANK BUS PATH: puts the device with this bus number there, below devices
 at() {
     new=$tree/$1/devices/$3/0000:$2:00.0
@@ -168,14 +169,14 @@ at() {
 device0=mlx5_0,mlx5_1,mlx5_2,mlx5_3 device1=$device0
 HCA_SIM="--gpus 4"
 trees 3 switches=3
-said "each on a switch with a GPU" --gpus "mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1" "mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1"
+said "each on a switch with a GPU" --gpus "mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1" "mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_1:1"
 # Capital letters in the driver's bus id, and another device number in the process than on the
 # machine.
 CUDA_VISIBLE_DEVICES=10,1
 UMRDDT_GPU=devices=12
 export CUDA_VISIBLE_DEVICES UMRDDT_GPU
 HCA_SIM="--gpus 12"
-said "numbered anew" --gpus "mlx5_1:1 mlx5_1:1 mlx5_0:1" "mlx5_1:1 mlx5_1:1 mlx5_0:1"
+said "numbered anew" --gpus "mlx5_1:1 mlx5_1:1 mlx5_1:1" "mlx5_1:1 mlx5_1:1 mlx5_1:1"
 unset CUDA_VISIBLE_DEVICES
 HCA_SIM="--gpus 3"
 trees 4 switches=1
@@ -190,7 +191,8 @@ for rank in 0 1; do
     at $rank 02 pci0000:20/0000:20:02.0/0000:21:00.0/0000:22:05.0
     at $rank 03 pci0000:40/0000:40:01.0
 done
-said "host bridges, ports and switches" --gpus "mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1" "mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1"
+# mlx5_1 and mlx5_2 are equally near to GPU 0
+said "host bridges, ports and switches" --gpus "mlx5_1:1 mlx5_2:1 mlx5_1:1 mlx5_1:1" "mlx5_2:1 mlx5_2:1 mlx5_2:1 mlx5_2:1"
 for rank in 0 1; do
     for device in 0 1 2 3; do
         node $rank $device $device
@@ -199,11 +201,11 @@ for rank in 0 1; do
     echo 3 >"$tree/$rank/bus/pci/devices/0000:03:00.0/numa_node"
     echo 3 >"$tree/$rank/bus/pci/devices/0000:02:00.0/numa_node"
 done
-said "another bridge: by the node" --gpus "mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_0:1" "mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_0:1"
+said "another bridge: by the node" --gpus "mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_1:1" "mlx5_2:1 mlx5_2:1 mlx5_3:1 mlx5_2:1"
 rm "$tree/0/bus/pci/devices/0000:02:00.0"
-said "one that the kernel does not list" --gpus "mlx5_1:1 mlx5_0:1 mlx5_3:1 mlx5_0:1" "mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_0:1"
+said "one that the kernel does not list" --gpus "mlx5_1:1 mlx5_1:1 mlx5_3:1 mlx5_1:1" "mlx5_2:1 mlx5_2:1 mlx5_3:1 mlx5_2:1"
 UMRDDT_GPU=fail=cuDeviceGetPCIBusId:*:801
-said "a driver that does not tell" --gpus "mlx5_0:1 mlx5_0:1 mlx5_0:1 mlx5_0:1" "mlx5_0:1 mlx5_0:1 mlx5_0:1 mlx5_0:1"
+said "a driver that does not tell" --gpus "mlx5_1:1 mlx5_1:1 mlx5_1:1 mlx5_1:1" "mlx5_2:1 mlx5_2:1 mlx5_2:1 mlx5_2:1"
 unset UMRDDT_GPU
 device0="" device1="" HCA_SIM=""
 
@@ -229,6 +231,21 @@ trees 4
 run "all lanes of four hcas" hcas_beside
 mca="--mca btl_umr_srq_depth 0"
 run "all lanes of four hcas, receives of their own" hcas_beside
+mca=""
+# mlx5_2 is on another network, which looks like the same one: mlx5_1 and mlx5_2 are a pair
+trees 3 fabric=a/a/b
+for rank in 0 1; do
+    for device in 0 1 2; do
+        node $rank $device $device
+    done
+done
+run "a lane whose ports do not reach each other" hcas_dead
+mca="--mca btl_umr_srq_depth 0"
+run "the same, receives of their own" hcas_dead
+mca=""
+trees 2 link=eth,gids=v4,fabric=a/b,route_ms=250
+mca="--mca btl_umr_max_hcas 1"
+said "no route" --no-route "0 more, late" "0 more, late"
 mca=""
 two umr=off
 run "no UMR" hcas_unknown hcas_break

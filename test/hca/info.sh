@@ -72,13 +72,20 @@ info "one of three" 0 devices=3 "" "$test mlx5_1:1" "^mlx5_1:1: usable" "!mlx5_0
 info "one that is there and one that is not" 0 "" "" "$test mlx5_7 mlx5_0" \
     "^mlx5_7: not usable: no RDMA device named" "  what to do: Name another device" "^mlx5_0:1: usable"
 
+info "its network" 0 link=eth,speed=edr,gids=ll+v4 "" "$test" \
+    "^  port: RoCE v2, 100 Gb/s, GID 1 (::ffff:10\.[0-9]*\.0\.1), pkey 0xffff, service level 0, traffic class 106$"
+info "a partition" 0 pkeys=0x7fff+0x8005 "" "$test" "^  port: InfiniBand, 200 Gb/s, GID 0 (fe80::.*), pkey 0x8005, service level 0$"
 info "no UMR" 0 umr=off "" "$test" "^mlx5_0:1: usable without UMR: mlx5_0:1 creates no indirect mkeys" \
     "  an RDMA write gathers 14 pieces" "  what to do: .*no UMR" "!: proven"
 info "no UMR on two" 0 umr=off,devices=2 "" "$test" "^mlx5_0:1: usable without" "^mlx5_1:1: usable without"
 info "no UMR, and peers may have nothing else" 1 umr=off OMPI_MCA_btl_umr_plain_keys=0 "$test" \
     "^mlx5_0: not usable: mlx5_0:1 creates no indirect mkeys" "  what to do: .*no UMR"
-info "wrong bytes" 1 umr=broken "" "$test" "^mlx5_0: not usable: .* self-test: .*wrong bytes" \
-    "  what to do: The device failed a check that umrddt requires" "!usable, the"
+info "wrong bytes" 0 umr=broken "" "$test" "^mlx5_0:1: usable without UMR: .* self-test: .*wrong bytes" \
+    "  what to do: UMR failed a check that umrddt requires" "!: proven"
+info "wrong bytes, and peers may have nothing else" 1 umr=broken OMPI_MCA_btl_umr_plain_keys=0 "$test" \
+    "^mlx5_0: not usable: .* self-test: .*wrong bytes" "  what to do: UMR failed a check that umrddt requires"
+info "no DEVX" 0 devx=0 "" "$test" "^mlx5_0:1: usable without UMR: mlx5_0:1 cannot be opened with DEVX" \
+    "  what to do: Programs create mkeys through DEVX"
 info "no memory to register" 1 mrs=1 "" "$test" "^mlx5_0: not usable: .*annot allocate memory" \
     "  what to do: .*limit of locked memory"
 info "no such port" 1 "" "" "$test mlx5_0:9" "^mlx5_0:9: not usable: mlx5_0 has no port 9" "  what to do: Name another port"
@@ -100,7 +107,7 @@ info "system memory wanted, no UMR" 0 umr=off OMPI_MCA_pml_umrddt_memory=all "" 
 info "another base PML" 0 "" OMPI_MCA_pml_umrddt_host=ob1 "" "  pml/umrddt works; the base PML is pml/ob1"
 info "a scheme by name" 0 "" OMPI_MCA_pml_umrddt_scheme=direct "" "  non-contiguous: direct: by pml_umrddt_scheme" "!  non-contiguous, "
 info "another name of a scheme" 0 "" OMPI_MCA_pml_umrddt_scheme=sgl "" "  non-contiguous: direct: by pml_umrddt_scheme"
-info "nothing to use" 1 umr=broken "" "" "  non-contiguous, system memory: pml/.*: no HCA can be used" "  what to do: "
+info "nothing to use" 1 umr=off OMPI_MCA_btl_umr_plain_keys=0 "" "  non-contiguous, system memory: pml/.*: no HCA can be used" "  what to do: "
 wrapper_options="--gpus 2"
 info "GPUs" 0 "" UMRDDT_GPU= "" "^GPU 0: umrddt software GPU at 0000:01:00.0" "^GPU 1:" \
     "  GPU 0 and 1 access each other's memory, with native atomics: NVLink" "  nvidia_peermem is " \
@@ -132,7 +139,7 @@ if command -v python3 >/dev/null; then
     reads "2 True ipc" 'len(j["gpus"]), j["gpu_pairs"][0]["reach_each_other"], j["schemes"]["gpu_same_node"]["scheme"]' 0 "" "--gpus 2" ""
     reads "[[[0, 2], [1]], [[1], [0, 2]]]" '[d["hcas"][0]["gpus_nearest_first"] for d in j["devices"]]' 0 devices=2,switches=2 "--gpus 3" ""
     reads "[]" 'j["devices"][0]["hcas"][0]["gpus_nearest_first"]' 0 "" "" ""
-    reads "False True" 'j["hcas"][0]["usable"], "wrong bytes" in j["hcas"][0]["why_not"]' 1 umr=broken "" "--selftest mlx5_0"
+    reads "True False" 'j["hcas"][0]["usable"], j["hcas"][0]["umr"]' 0 umr=broken "" "--selftest mlx5_0"
     reads "[False, True]" '[c["usable"] for c in j["hcas"]]' 0 "" "" "--selftest mlx5_7 mlx5_0"
 fi
 

@@ -20,6 +20,9 @@ tiers "4 long mkeys" "" "--mca btl_umr_long_mkeys 4" "" "long,strided,nested" lo
 tiers "long mkeys of changing sizes" delay=20000 "--mca btl_umr_long_mkeys 2" "" "long,strided,nested" long_retired
 tiers "4 mkeys from the device" mkeys=12 "--mca btl_umr_mkeys 8 --mca btl_umr_mkeys_max 8" "" "long,strided,nested" random_layouts
 
+echo "== work requests of lists in memory, byte by byte"
+"$limit" --part 100 umrddt_sim ./test_wqe || failures=$((failures + 1))
+
 # Without.
 tiers "no long lists" "" "--mca btl_umr_long_entries 0" "" "!long:btl_umr_long_entries,strided,nested" vector_4096 \
     random_layouts

@@ -47,6 +47,8 @@ struct mca_btl_umr_hca_t {
     const mca_btl_umr_hca_events_t *events;
     bool used;   /**< included in mca_btl_umr.used */
     bool failed; /**< the queue pair for mappings broke: no keys until it is rebuilt */
+    bool lost;   /**< the device failed (btl_umr_event.c): nothing is posted or polled any more */
+    uint32_t events_noted; /**< kinds of events that were logged, a bit for each */
     mca_btl_umr_caps_t caps;
     mca_btl_umr_stats_t stats;
     mca_btl_umr_device_t device;
@@ -78,6 +80,8 @@ struct mca_btl_umr_hca_t {
     opal_hash_table_t endpoints_by_qpn;
     opal_pointer_array_t endpoints;
     opal_list_t cqs;
+    opal_list_t probing;  /**< endpoints with a probe under way */
+    double probes_looked; /**< time of the last look at them */
     opal_list_t puts_done;
     opal_list_t puts_idle;
 };

@@ -14,6 +14,7 @@
 
 #include "opal_config.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,10 +80,8 @@ static bool add(candidates_t *all, struct ibv_device *device, uint8_t port)
         all->found = found;
         all->room = room;
     }
-    all->found[all->used].device = device;
-    all->found[all->used].port = port;
-    all->found[all->used].distance = MCA_BTL_UMR_FAR;
-    ++all->used;
+    all->found[all->used++] =
+        (mca_btl_umr_candidate_t){.device = device, .port = port, .distance = MCA_BTL_UMR_FAR};
     return true;
 }
 
@@ -161,7 +160,7 @@ static bool add_named(candidates_t *all, const char *text)
     return false;
 }
 
-/** Add the devices that the user named, in that order; a message if one of them does not exist. */
+/** Add the devices that the user named; a message if one of them does not exist. */
 static void add_all_named(candidates_t *all)
 {
     char **names = opal_argv_split(mca_btl_umr_params.device, ',');
@@ -189,39 +188,9 @@ static int by_name(const void *a, const void *b)
                       ibv_get_device_name(*(struct ibv_device *const *) b));
 }
 
-/** Sort by distance; equally near devices keep their order. */
-static void sort_by_distance(candidates_t *all)
-{
-    for (int i = 1; i < all->used; ++i) {
-        mca_btl_umr_candidate_t moved = all->found[i];
-        int at = i;
-
-        for (; 0 < at && all->found[at - 1].distance > moved.distance; --at) {
-            all->found[at] = all->found[at - 1];
-        }
-        all->found[at] = moved;
-    }
-}
-
-/** Rotate the nearest devices over the processes of the node. */
-static void take_turns(candidates_t *all)
-{
-    unsigned int near = 0, turn;
-
-    while ((int) near < all->used && all->found[near].distance == all->found[0].distance) {
-        ++near;
-    }
-    turn = 0 < near ? (unsigned int) opal_process_info.my_local_rank % near : 0;
-    for (unsigned int i = 0; i < turn; ++i) {
-        mca_btl_umr_candidate_t head = all->found[0];
-
-        memmove(all->found, all->found + 1, (near - 1) * sizeof(head));
-        all->found[near - 1] = head;
-    }
-}
-
 int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candidate_t **candidates)
 {
+    bool named = NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
     candidates_t all = {.count = 0};
 
     *list = all.list = ibv_get_device_list(&all.count);
@@ -232,7 +201,7 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
         /* libibverbs returns them in directory order, which differs between machines. */
         qsort(all.list, (size_t) all.count, sizeof(*all.list), by_name);
     }
-    if (NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0]) {
+    if (named) {
         add_all_named(&all);
     } else {
         for (int i = 0; i < all.count; ++i) {
@@ -240,11 +209,6 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
                 (void) add_ports(&all, all.list[i]);
             }
         }
-        for (int i = 0; i < all.used; ++i) {
-            all.found[i].distance = mca_btl_umr_topology_process(all.found[i].device);
-        }
-        sort_by_distance(&all);
-        take_turns(&all);
         if (0 == all.used && 0 < all.count) {
             mca_btl_umr_refuse("no mlx5 device");
         }
@@ -253,43 +217,118 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
     return all.used;
 }
 
+int mca_btl_umr_gid_kind(const union ibv_gid *gid)
+{
+    static const uint8_t zero[16], ipv4[12] = {[10] = 0xff, [11] = 0xff};
+
+    return 0 == memcmp(gid->raw, zero, sizeof(zero))             ? MCA_BTL_UMR_GID_NONE
+           : 0 == memcmp(gid->raw, ipv4, sizeof(ipv4))           ? MCA_BTL_UMR_GID_IPV4
+           : 0xfe == gid->raw[0] && 0x80 == (gid->raw[1] & 0xc0) ? MCA_BTL_UMR_GID_LINK
+                                                                 : MCA_BTL_UMR_GID_IPV6;
+}
+
+/** The entry of an Ethernet port that others reach best; 0: none. RoCE v2 first. */
+static int rank_of(mca_btl_umr_device_t *device, int index, struct ibv_gid_entry *entry)
+{
+    int kind;
+
+    memset(entry, 0, sizeof(*entry));
+    if (0 != ibv_query_gid_ex(device->context, device->port, (uint32_t) index, entry, 0)) {
+        return 0;
+    }
+    kind = mca_btl_umr_gid_kind(&entry->gid);
+    return MCA_BTL_UMR_GID_NONE == kind              ? 0
+           : IBV_GID_TYPE_ROCE_V2 == entry->gid_type ? 8 + kind
+                                                     : kind;
+}
+
 /** Select the GID that peers send to; see the help text of btl_umr_gid_index. */
 static int choose_gid(mca_btl_umr_device_t *device)
 {
     bool ethernet = IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer;
-    int best = 0, best_rank = 0;
+    int wanted = mca_btl_umr_params.gid_index, best_rank = 0;
 
-    if (0 <= mca_btl_umr_params.gid_index) {
-        best = mca_btl_umr_params.gid_index;
-    } else if (ethernet) {
-        for (int i = 0; i < device->port_attr.gid_tbl_len && 256 > i; ++i) {
-            static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-            struct ibv_gid_entry entry;
-            int rank;
+    if (!ethernet) {
+        device->gid_index = (uint8_t) (0 > wanted ? 0 : wanted);
+        if (0 != ibv_query_gid(device->context, device->port, device->gid_index, &device->gid)) {
+            if (0 <= wanted) {
+                mca_btl_umr_refuse("%s: GID %d cannot be read: %s", device->name, wanted,
+                                   strerror(errno));
+                return OPAL_ERR_NOT_AVAILABLE;
+            }
+            memset(&device->gid, 0, sizeof(device->gid));
+        }
+        return OPAL_SUCCESS;
+    }
+    for (int i = 0 > wanted ? 0 : wanted; i < device->port_attr.gid_tbl_len && 256 > i; ++i) {
+        struct ibv_gid_entry entry;
+        int rank = rank_of(device, i, &entry);
 
-            memset(&entry, 0, sizeof(entry));
-            if (0 != ibv_query_gid_ex(device->context, device->port, (uint32_t) i, &entry, 0)) {
-                continue;
-            }
-            rank = IBV_GID_TYPE_ROCE_V2 != entry.gid_type                         ? 1
-                   : 0 != memcmp(entry.gid.raw, ipv4_prefix, sizeof(ipv4_prefix)) ? 2
-                                                                                  : 3;
-            if (rank > best_rank) {
-                best_rank = rank;
-                best = i;
-            }
+        if (rank > best_rank) {
+            best_rank = rank;
+            device->gid_index = (uint8_t) i;
+            device->gid = entry.gid;
+            device->roce_v1 = IBV_GID_TYPE_ROCE_V2 != entry.gid_type;
+        }
+        if (0 <= wanted) {
+            break;
         }
     }
-    if (0 != ibv_query_gid(device->context, device->port, best, &device->gid)) {
-        if (ethernet || 0 <= mca_btl_umr_params.gid_index) {
-            mca_btl_umr_refuse("%s: GID %d cannot be read: %s", device->name, best,
-                               strerror(errno));
-            return OPAL_ERR_NOT_AVAILABLE;
-        }
-        memset(&device->gid, 0, sizeof(device->gid));
+    if (0 == best_rank && 0 <= wanted) {
+        mca_btl_umr_refuse("%s: GID %d is no address", device->name, wanted);
+    } else if (0 == best_rank) {
+        mca_btl_umr_refuse("%s: no GID is an address", device->name);
     }
-    device->gid_index = (uint8_t) best;
+    return 0 == best_rank ? OPAL_ERR_NOT_AVAILABLE : OPAL_SUCCESS;
+}
+
+/** Select the partition: that of btl_umr_pkey, or the first in which the port is a full member. */
+static int choose_pkey(mca_btl_umr_device_t *device)
+{
+    int wanted = mca_btl_umr_params.pkey;
+    bool found = false;
+
+    for (int i = 0; i < device->port_attr.pkey_tbl_len; ++i) {
+        __be16 entry;
+        uint16_t pkey;
+
+        if (0 != ibv_query_pkey(device->context, device->port, i, &entry)) {
+            continue;
+        }
+        pkey = be16toh(entry);
+        if (0 == (pkey & MCA_BTL_UMR_PKEY_NUMBER)
+            || (0 <= wanted && 0 != ((pkey ^ wanted) & MCA_BTL_UMR_PKEY_NUMBER))
+            || (found && 0 == (pkey & MCA_BTL_UMR_PKEY_FULL))) {
+            continue;
+        }
+        found = true;
+        device->pkey = pkey;
+        device->pkey_index = (uint16_t) i;
+        if (0 != (pkey & MCA_BTL_UMR_PKEY_FULL)) {
+            return OPAL_SUCCESS;
+        }
+    }
+    if (!found && 0 <= wanted) {
+        mca_btl_umr_refuse("%s is not in the partition 0x%04x (btl_umr_pkey)", device->name,
+                           (unsigned int) wanted);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (!found) {
+        device->pkey = MCA_BTL_UMR_PKEY_FULL | MCA_BTL_UMR_PKEY_NUMBER; /* not reported */
+    }
     return OPAL_SUCCESS;
+}
+
+/** The class of service of what this port sends. */
+static void choose_class(mca_btl_umr_device_t *device)
+{
+    bool roce_v2 = IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer && !device->roce_v1;
+
+    device->service_level = (uint8_t) mca_btl_umr_params.service_level;
+    device->traffic_class =
+        (uint8_t) (0 <= mca_btl_umr_params.traffic_class ? mca_btl_umr_params.traffic_class
+                   : roce_v2                             ? MCA_BTL_UMR_ROCE_TRAFFIC_CLASS
+                                                         : 0);
 }
 
 /** The named port, or the first active one. */
@@ -396,14 +435,19 @@ int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_um
     int err;
 
     memset(device, 0, sizeof(*device));
+    device->at_gpu = candidate->at_gpu;
+    device->rate = candidate->rate;
     snprintf(device->name, sizeof(device->name) - 8, "%s", ibv_get_device_name(candidate->device));
 
     device->mlx5 = mlx5;
     device->context =
         mlx5 ? mlx5dv_open_device(candidate->device, &attr) : ibv_open_device(candidate->device);
+    if (mlx5 && NULL == device->context) {
+        device->context = ibv_open_device(candidate->device);
+        device->no_devx = true;
+    }
     if (NULL == device->context) {
-        mca_btl_umr_refuse("%s cannot be opened%s: %s", device->name, mlx5 ? " with DEVX" : "",
-                           strerror(errno));
+        mca_btl_umr_refuse("%s cannot be opened: %s", device->name, strerror(errno));
         return OPAL_ERR_NOT_AVAILABLE;
     }
     err = ibv_query_device(device->context, &device->attr);
@@ -419,10 +463,11 @@ int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_um
      */
     device->max_pieces = mlx5 && 1 < device->attr.max_sge ? (uint32_t) device->attr.max_sge : 1;
     query_firmware(device);
-    if (OPAL_SUCCESS != choose_port(device, candidate->port)
-        || OPAL_SUCCESS != choose_gid(device)) {
+    if (OPAL_SUCCESS != choose_port(device, candidate->port) || OPAL_SUCCESS != choose_gid(device)
+        || OPAL_SUCCESS != choose_pkey(device)) {
         goto fail;
     }
+    choose_class(device);
     device->max_message = device->port_attr.max_msg_sz;
     if (0 == device->max_message || (1u << 30) < device->max_message) {
         device->max_message = 1u << 30;

@@ -33,9 +33,15 @@ typedef struct mca_btl_umr_device_t {
     struct ibv_pd *pd;
     struct ibv_device_attr attr;
     struct ibv_port_attr port_attr;
-    bool mlx5; /**< false: no UMR and no DEVX */
+    bool mlx5;    /**< false: no UMR and no DEVX */
+    bool no_devx; /**< opened without DEVX */
     uint8_t port;
+    bool at_gpu;   /**< as of the candidate */
+    uint32_t rate; /**< likewise */
     uint8_t gid_index;
+    bool roce_v1; /**< the GID is of RoCE v1 */
+    uint16_t pkey, pkey_index;
+    uint8_t service_level, traffic_class;
     union ibv_gid gid;
     uint32_t max_message;                /**< maximum bytes of one write */
     uint32_t max_pieces;                 /**< maximum pieces of one gather write */
@@ -50,6 +56,21 @@ typedef struct mca_btl_umr_device_t {
     char name[64];                                       /**< "mlx5_0:1" */
 } mca_btl_umr_device_t;
 
+/* A pkey: number of the partition, and membership. */
+#define MCA_BTL_UMR_PKEY_NUMBER 0x7fff
+#define MCA_BTL_UMR_PKEY_FULL   0x8000
+
+/** Kinds of GIDs, those that reach further are larger. */
+enum {
+    MCA_BTL_UMR_GID_NONE, /**< zero: an empty entry */
+    MCA_BTL_UMR_GID_LINK, /**< link-local */
+    MCA_BTL_UMR_GID_IPV6,
+    MCA_BTL_UMR_GID_IPV4
+};
+
+/** @return MCA_BTL_UMR_GID_* */
+int mca_btl_umr_gid_kind(const union ibv_gid *gid);
+
 /** Pieces that one write to a peer may gather; at least 1. */
 static inline uint32_t mca_btl_umr_write_pieces(const mca_btl_umr_device_t *device)
 {
@@ -60,14 +81,18 @@ static inline uint32_t mca_btl_umr_write_pieces(const mca_btl_umr_device_t *devi
 /** A device that might be usable. */
 typedef struct mca_btl_umr_candidate_t {
     struct ibv_device *device;
-    uint8_t port;     /**< 0: the first active one */
-    uint8_t distance; /**< from this process; MCA_BTL_UMR_FAR: not known */
+    uint8_t port;          /**< 0: the first active one */
+    uint8_t distance;      /**< from this process; MCA_BTL_UMR_FAR: not known */
+    bool ethernet;         /**< RoCE */
+    bool at_gpu;           /**< of all candidates it is the nearest to some GPU of the node */
+    bool spare;            /**< to be used only if no other one works */
+    bool no_umr;           /**< it works, without UMR */
+    uint32_t rate;         /**< in 100 Mb/s; 0: not known */
+    uint32_t gpu_distance; /**< from the GPU of this process; equal for all if not known */
 } mca_btl_umr_candidate_t;
 
 /**
- * List the ports of mlx5 devices in the order in which this process tries them: those of
- * btl_umr_device, or all of them, nearest first. Equally near ports are rotated over the processes
- * of the node.
+ * List the ports: those of btl_umr_device, or all of mlx5 devices, by name. The caller sorts them.
  *
  * @param[out] list        ibv_free_device_list when done with the candidates; NULL: nothing to free
  * @param[out] candidates  free() it

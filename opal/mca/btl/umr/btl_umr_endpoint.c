@@ -26,6 +26,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_endpoint.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_put_queue.h"
 
 /* Size of the first completion queue, over all HCAs; each later one doubles the total. */
@@ -73,6 +74,9 @@ void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca)
 
     while (NULL != opal_list_remove_first(&hca->receives.draining)) {
         continue; /* they are endpoints and are destroyed with these */
+    }
+    while (NULL != opal_list_remove_first(&hca->probing)) {
+        continue;
     }
     for (int i = 0; i < opal_pointer_array_get_size(&hca->endpoints); ++i) {
         mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&hca->endpoints, i);
@@ -248,7 +252,7 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_b
                                                  uint32_t generation)
 {
     mca_btl_umr_hca_t *hca = lane->hca;
-    mca_btl_umr_endpoint_t *endpoint = OBJ_NEW(mca_btl_umr_endpoint_t);
+    mca_btl_umr_endpoint_t *endpoint = hca->lost ? NULL : OBJ_NEW(mca_btl_umr_endpoint_t);
     int index;
 
     if (NULL == endpoint) {
@@ -325,6 +329,9 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
     if (0 != err) {
         MCA_BTL_UMR_LOG(endpoint->hca, "cannot connect to %s: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+        if (ETIMEDOUT == err || EHOSTUNREACH == err || ENETUNREACH == err || EADDRNOTAVAIL == err) {
+            mca_btl_umr_probe_give_up(endpoint, MCA_BTL_UMR_LANE_DEAD, strerror(err));
+        }
         mca_btl_umr_endpoint_fail(endpoint);
         return OPAL_ERR_UNREACH;
     }
@@ -373,6 +380,9 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
         return;
     }
     __atomic_store_n(&endpoint->broken, true, __ATOMIC_RELAXED);
+    if (endpoint->probing) {
+        mca_btl_umr_probe_end(endpoint);
+    }
     if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
         MCA_BTL_UMR_LOG(
             hca, "the queue pair to %s has failed %u times in a row: it is not replaced any more",
@@ -382,7 +392,7 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
                         endpoint->peer->name.vpid, hca->device.name, endpoint->sq.qp->qp_num,
                         rebuild->tries);
     err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
-    if (0 != err) {
+    if (0 != err && !hca->lost) {
         MCA_BTL_UMR_LOG(hca, "the queue pair to %s does not stop: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
     }

@@ -36,6 +36,9 @@ struct mca_btl_umr_endpoint_t {
     uint32_t index;      /**< index in hca.endpoints */
     uint32_t generation; /**< 0: the first of the lane; see btl_umr_rebuild.c */
     bool connected;
+    bool proven;                   /**< as of the lane, seen by this endpoint */
+    bool probing;                  /**< a probe is under way: in hca.probing */
+    double probe_time;             /**< seconds that the probe has waited */
     bool broken;                   /**< written with the lock held, also read without it */
     mca_btl_umr_address_t address; /**< local address */
     mca_btl_umr_address_t theirs;  /**< remote address, once connected */

@@ -19,6 +19,16 @@
 
 BEGIN_C_DECLS
 
+/* Passes without a completion between reads of the events: a read is a system call. */
+#define MCA_BTL_UMR_LOOK_PERIOD 1024
+
+/**
+ * Make reads of events return at once if there is none.
+ *
+ * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set
+ */
+int mca_btl_umr_events_start(mca_btl_umr_hca_t *hca);
+
 /** Read the asynchronous events of the device; does not block. Lock held. */
 void mca_btl_umr_events_read(mca_btl_umr_hca_t *hca);
 

@@ -14,13 +14,18 @@
 
 #include "opal_config.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "opal/util/proc.h"
+
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_event.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
+#include "umrddt_help.h"
 
 /**
  * Keys that wait for an invalidation, lost it, or were cached must not stay usable for a peer.
@@ -50,6 +55,7 @@ void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
     OBJ_CONSTRUCT(&hca->keysets_idle, opal_list_t);
     OBJ_CONSTRUCT(&hca->keycache.cached, opal_list_t);
     OBJ_CONSTRUCT(&hca->cqs, opal_list_t);
+    OBJ_CONSTRUCT(&hca->probing, opal_list_t);
     OBJ_CONSTRUCT(&hca->receives.draining, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_done, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_idle, opal_list_t);
@@ -69,6 +75,7 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     OPAL_LIST_DESTRUCT(&hca->keysets_idle);
     OBJ_DESTRUCT(&hca->keycache.cached);
     OBJ_DESTRUCT(&hca->cqs);
+    OBJ_DESTRUCT(&hca->probing);
     OBJ_DESTRUCT(&hca->receives.draining);
     OBJ_DESTRUCT(&hca->puts_done);
     OPAL_LIST_DESTRUCT(&hca->puts_idle);
@@ -80,6 +87,27 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     mca_btl_umr_refill_destruct(hca);
 }
 
+/** Describe the port: "RoCE v2, 100 Gb/s, GID 3 (::ffff:10.1.2.3), pkey 0xffff, ..." */
+static void describe_port(const mca_btl_umr_device_t *device, char *text, size_t size)
+{
+    bool ethernet = IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer;
+    char gid[INET6_ADDRSTRLEN] = "", rate[32] = "";
+    int used;
+
+    (void) inet_ntop(AF_INET6, device->gid.raw, gid, sizeof(gid));
+    if (0 < device->rate) {
+        snprintf(rate, sizeof(rate), ", %u Gb/s", device->rate / 10);
+    }
+    used = snprintf(text, size, "%s%s, GID %u (%s), pkey 0x%04x, service level %u",
+                    !ethernet         ? "InfiniBand"
+                    : device->roce_v1 ? "RoCE v1"
+                                      : "RoCE v2",
+                    rate, device->gid_index, gid, device->pkey, device->service_level);
+    if (ethernet && 0 < used && size > (size_t) used) {
+        snprintf(text + used, size - (size_t) used, ", traffic class %u", device->traffic_class);
+    }
+}
+
 /** Fill in the capabilities after all parts are started. */
 static void caps_fill(mca_btl_umr_hca_t *hca)
 {
@@ -88,6 +116,7 @@ static void caps_fill(mca_btl_umr_hca_t *hca)
     _Static_assert(sizeof(caps->device) == sizeof(hca->device.name), "both name the device");
     memcpy(caps->device, hca->device.name, sizeof(caps->device));
     caps->numa = hca->device.numa;
+    describe_port(&hca->device, caps->port, sizeof(caps->port));
     mca_btl_umr_limits_start(hca);
     caps->write_pieces = mca_btl_umr_write_pieces(&hca->device);
     if (caps->umr.usable) {
@@ -101,47 +130,58 @@ static void caps_fill(mca_btl_umr_hca_t *hca)
     }
 }
 
+/** Use the device without mkeys, for the reason in why_not. Its last capability is tested here. */
+static int plain_start(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_tier_t *umr = &hca->caps.umr;
+
+    memset(&hca->caps, 0, sizeof(hca->caps));
+    snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
+    hca->mkeys.bound.max = 0;
+    return mca_btl_umr_params.selftest ? mca_btl_umr_selftest_plain(hca) : OPAL_SUCCESS;
+}
+
 /**
- * Start the mkeys and run the self-test. A device without mkeys is used without them, unless
- * btl_umr_plain_keys is 0.
+ * Start the mkeys and run the self-test. A device without mkeys, or whose mkeys fail the test, is
+ * used without them, unless btl_umr_plain_keys is 0.
  */
 static int umr_start(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_tier_t *umr = &hca->caps.umr;
     int rc;
 
     memset(&hca->caps, 0, sizeof(hca->caps));
     rc = mca_btl_umr_mkeys_start(hca);
-    if (OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys) {
-        snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
-        hca->mkeys.bound.max = 0;
-        return OPAL_SUCCESS;
-    }
-    if (OPAL_SUCCESS != rc) {
-        return rc;
-    }
-    mca_btl_umr_strided_start(hca);
-    mca_btl_umr_nested_start(hca);
-    umr->usable = true;
-    if (mca_btl_umr_params.selftest) {
-        rc = mca_btl_umr_selftest(hca);
-        if (OPAL_SUCCESS != rc) {
-            mca_btl_umr_mkeys_stop(hca);
+    if (OPAL_SUCCESS == rc) {
+        mca_btl_umr_strided_start(hca);
+        mca_btl_umr_nested_start(hca);
+        hca->caps.umr.usable = true;
+        if (!mca_btl_umr_params.selftest || OPAL_SUCCESS == mca_btl_umr_selftest(hca)) {
+            return OPAL_SUCCESS;
+        }
+        mca_btl_umr_mkeys_stop(hca);
+        rc = OPAL_ERR_NOT_SUPPORTED;
+        if (mca_btl_umr_params.plain_keys) {
+            umrddt_show_help("help-btl-umr.txt", "umr-failed", true, opal_process_info.nodename,
+                             mca_btl_umr.why);
         }
     }
-    return rc;
+    return OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys ? plain_start(hca) : rc;
 }
 
 int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t *candidate)
 {
     int rc;
 
-    hca->failed = false;
+    hca->failed = hca->lost = false;
+    hca->events_noted = 0;
     rc = mca_btl_umr_device_open(candidate, &hca->device);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = umr_start(hca);
+    rc = mca_btl_umr_events_start(hca);
+    if (OPAL_SUCCESS == rc) {
+        rc = umr_start(hca);
+    }
     if (OPAL_SUCCESS != rc) {
         goto close_device;
     }

@@ -62,7 +62,7 @@
 BEGIN_C_DECLS
 
 /** Incremented with each change of this interface that is visible to other components. */
-#define MCA_BTL_UMR_HCA_API 11
+#define MCA_BTL_UMR_HCA_API 12
 
 typedef struct mca_btl_umr_memory_t mca_btl_umr_memory_t;
 typedef struct mca_btl_umr_endpoint_t mca_btl_umr_endpoint_t;
@@ -107,15 +107,15 @@ typedef struct mca_btl_umr_caps_t {
     size_t list_entries; /**< IOVs that one key holds with an inline list */
     size_t max_keys;     /**< mkeys that one role may hold at the same time; 0 without UMR */
     size_t write_pieces; /**< pieces that one write of a direct put gathers; at least 1 */
-    char device[64];     /**< for messages: "mlx5_0:1"; the first one of several */
-    int numa;            /**< NUMA node of that device; -1: unknown */
+    /** For messages: "mlx5_0:1", the first one of several; its link, address, partition, class. */
+    char device[64], port[128];
+    int numa; /**< NUMA node of that device; -1: unknown */
 } mca_btl_umr_caps_t;
 
 /** The address of an endpoint's queue pair, sent to the peer as it is (network byte order). */
 typedef struct mca_btl_umr_address_t {
     uint32_t qpn; /**< queue pair number (24 bits); upper byte: index of the HCA in the list */
-    uint32_t
-        psn; /**< first packet sequence number it will send; above its 24 bits the generation */
+    uint32_t psn; /**< number of the first packet it will send; above its 24 bits the generation */
 } mca_btl_umr_address_t;
 
 /**

@@ -25,6 +25,7 @@
 #include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_loose.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_order.h"
 #include "opal/mca/btl/umr/btl_umr_progress.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
 #include "opal/mca/btl/umr/btl_umr_put_sgl.h"
@@ -101,9 +102,11 @@ static mca_btl_umr_hca_t *next_hca(void)
  * Messages may use any HCA, so the capabilities are those common to all: with one HCA without mkeys
  * all messages would go without mkeys.
  *
+ * @param[in] without  one without UMR is wanted, too; false: it is noted in the candidate
+ *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why set
  */
-static int add_hca(const mca_btl_umr_candidate_t *candidate)
+static int add_hca(mca_btl_umr_candidate_t *candidate, bool without)
 {
     mca_btl_umr_hca_t *hca = next_hca();
     int rc;
@@ -116,6 +119,12 @@ static int add_hca(const mca_btl_umr_candidate_t *candidate)
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
+    if (!without && !hca->caps.umr.usable) {
+        candidate->no_umr = true;
+        mca_btl_umr_refuse("%s", hca->caps.umr.why);
+        mca_btl_umr_hca_stop(hca);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
     if (hca->caps.umr.usable != mca_btl_umr_first()->caps.umr.usable) {
         mca_btl_umr_refuse("%s: only one of it and %s has UMR", hca->device.name,
                            mca_btl_umr_first()->device.name);
@@ -123,10 +132,10 @@ static int add_hca(const mca_btl_umr_candidate_t *candidate)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     ++mca_btl_umr.hca_count;
-    MCA_BTL_UMR_VERBOSE(
-        SETUP, "%s: used, %s, GID %u, NUMA node %d, UMR: %s", hca->device.name,
-        IBV_LINK_LAYER_ETHERNET == hca->device.port_attr.link_layer ? "Ethernet" : "InfiniBand",
-        hca->device.gid_index, hca->device.numa, hca->caps.umr.usable ? "yes" : hca->caps.umr.why);
+    MCA_BTL_UMR_VERBOSE(SETUP, "%s: used, %s, NUMA node %d%s, UMR: %s", hca->device.name,
+                        hca->caps.port, hca->device.numa,
+                        hca->device.at_gpu ? ", beside a GPU" : "",
+                        hca->caps.umr.usable ? "yes" : hca->caps.umr.why);
     return OPAL_SUCCESS;
 }
 
@@ -137,7 +146,8 @@ static void log_candidates(const mca_btl_umr_candidate_t *candidates, int count)
         MCA_BTL_UMR_VERBOSE(SETUP, "%s:%u: found, distance %u%s",
                             ibv_get_device_name(candidates[i].device), candidates[i].port,
                             candidates[i].distance,
-                            i < (int) mca_btl_umr_params.max_hcas
+                            candidates[i].spare ? "; only if no other one works"
+                            : i < (int) mca_btl_umr_params.max_hcas
                                 ? ""
                                 : "; tried only if another one fails (btl_umr_max_hcas)");
     }
@@ -172,32 +182,59 @@ static void common_fill(void)
     }
 }
 
-/** Start as many as configured and usable. @return OPAL_SUCCESS or OPAL_ERR_NOT_AVAILABLE */
-static int start_all(const mca_btl_umr_candidate_t *candidates, int count)
+static bool is_named(void)
 {
-    bool named = NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
-    char first_why[sizeof(mca_btl_umr.why)] = "";
+    return NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
+}
+
+/**
+ * Start HCAs of these candidates, until there are as many as configured. Those with UMR first: one
+ * without it in front must not exclude the others.
+ *
+ * @param[out] first_why  why the first one is not used, of @p size bytes
+ */
+static void start_some(mca_btl_umr_candidate_t *candidates, int count, char *first_why, size_t size)
+{
     uint32_t wanted = mca_btl_umr_params.max_hcas;
-    int rc;
 
     wanted = (uint32_t) count < wanted ? (uint32_t) count : wanted;
     mca_btl_umr.shares = wanted;
-    for (int i = 0; i < count && mca_btl_umr.hca_count < wanted; ++i) {
-        rc = add_hca(&candidates[i]);
-        if (OPAL_SUCCESS != rc && 0 == i) {
-            memcpy(first_why, mca_btl_umr.why, sizeof(first_why));
-        } else if (OPAL_SUCCESS != rc && named) {
-            opal_output(0, "btl:umr: not used: %s", mca_btl_umr.why);
-        } else if (OPAL_SUCCESS != rc) {
-            MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", mca_btl_umr.why);
+    for (int pass = 1 == count ? 1 : 0; pass < 2 && 0 == mca_btl_umr.hca_count; ++pass) {
+        for (int i = 0; i < count && mca_btl_umr.hca_count < wanted; ++i) {
+            if ((1 == pass && 1 < count && !candidates[i].no_umr)
+                || OPAL_SUCCESS == add_hca(&candidates[i], 1 == pass)) {
+                continue;
+            }
+            if (0 == i) {
+                memcpy(first_why, mca_btl_umr.why, size);
+            } else if (is_named() && !candidates[i].no_umr) {
+                opal_output(0, "btl:umr: not used: %s", mca_btl_umr.why);
+            } else {
+                MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", mca_btl_umr.why);
+            }
         }
+    }
+}
+
+/** Start as many as configured and usable. @return OPAL_SUCCESS or OPAL_ERR_NOT_AVAILABLE */
+static int start_all(mca_btl_umr_candidate_t *candidates, int count)
+{
+    char first_why[sizeof(mca_btl_umr.why)] = "", spare_why[sizeof(first_why)];
+    int good = 0, rc;
+
+    while (good < count && !candidates[good].spare) {
+        ++good;
+    }
+    start_some(candidates, good, first_why, sizeof(first_why));
+    if (0 == mca_btl_umr.hca_count && good < count) {
+        start_some(candidates + good, count - good, spare_why, sizeof(spare_why));
     }
     if (0 < mca_btl_umr.hca_count) {
         mca_btl_umr_peers_start();
         common_fill();
         rc = mca_btl_umr_peers_publish();
         if (OPAL_SUCCESS == rc) {
-            if (named && '\0' != first_why[0]) {
+            if (is_named() && !candidates[0].no_umr && '\0' != first_why[0]) {
                 opal_output(0, "btl:umr: not used: %s", first_why);
             } else if ('\0' != first_why[0]) {
                 MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", first_why);
@@ -232,6 +269,7 @@ static int mca_btl_umr_init(void)
 
     mca_btl_umr_params_check();
     count = mca_btl_umr_device_candidates(&list, &candidates);
+    mca_btl_umr_order(candidates, count, is_named());
     log_candidates(candidates, count);
     if (0 < count) {
         rc = mca_btl_umr_device_fork();

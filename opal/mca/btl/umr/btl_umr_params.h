@@ -33,6 +33,17 @@ enum {
     MCA_BTL_UMR_GPU_FLUSH_MAX
 };
 
+/** Default of btl_umr_traffic_class on RoCE v2. */
+#define MCA_BTL_UMR_ROCE_TRAFFIC_CLASS 106
+
+/** Values of btl_umr_selftest. */
+enum {
+    MCA_BTL_UMR_SELFTEST_NONE,
+    MCA_BTL_UMR_SELFTEST_ONCE, /**< refusals of old keys once a boot, device and firmware */
+    MCA_BTL_UMR_SELFTEST_ALL,
+    MCA_BTL_UMR_SELFTEST_MAX
+};
+
 /** Levels of btl_umr_verbose. */
 #define MCA_BTL_UMR_LOG_SETUP 1u
 #define MCA_BTL_UMR_LOG_LANE  10u
@@ -46,18 +57,30 @@ enum {
 #define MCA_BTL_UMR_PARAMS(X) \
     X(STRING, device, 3, "", 0, 0, \
       "Devices to use: a list of NAME or NAME:PORT separated by commas " \
-      "(mlx5_0,mlx5_1:2), the preferred one first; without a port, all active " \
-      "ones. Empty: all mlx5 devices, those nearest to this process first, " \
-      "equal ones assigned to the processes in turn. A device that is not mlx5 " \
-      "is used only if it is named; it has no UMR, so a message needs one write " \
-      "for each run of bytes") \
+      "(mlx5_0,mlx5_1:2); without a port, all active ones. Empty: all mlx5 " \
+      "devices, without ports that are much slower than the fastest one or of " \
+      "the slower kind of network. Those nearest to the process's GPU come " \
+      "first, then to its CPUs, then the fastest; equal ones are assigned to " \
+      "the processes in turn. A device that is not mlx5 is used only if it is " \
+      "named; it has no UMR, so a message needs one write for each run of bytes") \
     X(UINT, max_hcas, 4, 4, 1, MCA_BTL_UMR_MAX_HCAS, \
       "Largest number of HCAs (active ports of devices) that a process uses. A " \
       "message uses the one nearest to the sender's buffer. HCAs share the " \
       "limits of a process: mkeys, cached keys, registered memory") \
     X(INT, gid_index, 4, -1, -1, 255, \
-      "Index of the port's GID to use. -1: on Ethernet the first RoCE v2 GID of " \
-      "an IPv4 address, else the first RoCE v2 GID, else 0; on InfiniBand 0") \
+      "Index of the port's GID to use. -1: on Ethernet the first one of RoCE v2 " \
+      "(else v1) of an IPv4 address, else of a global IPv6 address, else of a " \
+      "link-local one, and no port without any; on InfiniBand 0") \
+    X(INT, pkey, 4, -1, -1, 0xffff, \
+      "Partition (InfiniBand): the number of a pkey, with or without the bit of " \
+      "full members (0x8001 or 1). -1: the first one of the port in which it is " \
+      "a full member") \
+    X(UINT, service_level, 5, 0, 0, 15, \
+      "InfiniBand service level of all packets; on Ethernet the priority of a " \
+      "VLAN") \
+    X(INT, traffic_class, 5, -1, -1, 255, \
+      "Traffic class of packets with a global header: on RoCE v2 the upper six " \
+      "bits are the DSCP. -1: 106 on RoCE v2 (DSCP 26, as UCX), else 0") \
     X(UINT, mkeys, 5, 64, 2, 1u << 20, \
       "Number of mkeys to create at start-up (each costs a system call)") \
     X(UINT, mkeys_step, 5, 32, 1, 1u << 20, \
@@ -97,6 +120,10 @@ enum {
       "message without mkeys, within the device's limit. An entry of each " \
       "peer's send queue has 16 bytes for each piece, in powers of 2: 64 bytes " \
       "for 2 pieces, 256 for 14, 512 for 30") \
+    X(SIZE, fin_apart, 6, 8192, 0, SIZE_MAX, \
+      "If the last write of a message has more bytes, the notification is in a " \
+      "write of no bytes after it; a fabric with adaptive routing spreads only " \
+      "writes without a notification. 0: the last write always carries it") \
     X(UINT, sq_depth, 6, 64, 2, 8192, \
       "Number of RDMA writes in flight to one peer; each needs an entry of the " \
       "send queue (btl_umr_write_pieces) and 64 bytes for its completion") \
@@ -145,9 +172,12 @@ enum {
       "otherwise the child may get the page, and the device the old one. 1: " \
       "always, and no device without it; 0: never; -1: on kernels before Linux " \
       "5.12, if available") \
-    X(BOOL, selftest, 5, true, 0, 0, \
-      "Test the device before use: gather and scatter bytes through two mkeys, " \
-      "compare all bytes, and verify that an invalidated key is refused") \
+    X(UINT, selftest, 5, MCA_BTL_UMR_SELFTEST_ONCE, 0, MCA_BTL_UMR_SELFTEST_MAX - 1, \
+      "Test the device before use: gather and scatter bytes through two mkeys " \
+      "and compare all bytes. A device that fails is used without UMR. 0: no " \
+      "test; 1: also verify that old keys are refused, once a boot, device and " \
+      "firmware, since each refusal counts as an error of the device; 2: " \
+      "verify that each time") \
     X(BOOL, rdma, 4, false, 0, 0, \
       "Offer the HCA to other users of Open MPI's btl framework for one-sided " \
       "communication (osc/rdma): writes, reads and atomics on contiguous " \

@@ -15,9 +15,14 @@
  * travel in the messages of the HCA's users.
  *
  * Lanes. Each process lists its HCAs in its order of preference. Two HCAs reach each other if they
- * have the same link layer and, on InfiniBand, the same subnet. Both processes compute the same
- * pairs: they sort all pairs by the sum of their indices, ties by the index in the list of the
- * process with the smaller name. Each pair whose two HCAs are still free becomes a lane.
+ * have the same link layer and partition and, on InfiniBand, the same subnet, on Ethernet the same
+ * kind of address. Both processes compute the same pairs: they sort all pairs by the sum of their
+ * indices, ties by the index in the list of the process with the smaller name. Each pair whose two
+ * HCAs are still free becomes a lane. The first HCA of a list is the one nearest to the GPU of its
+ * process, so GPU memory at both ends is near to the first lane.
+ *
+ * A port beside a GPU is not paired with another one, for storage perhaps, whose network may be
+ * another one, unless there is no other lane.
  *
  *     A: 0 ib, 1 eth         pairs 0-0 no, 0-1 yes, 1-0 yes     lanes of A and B
  *     B: 0 eth, 1 ib                                            0-1, 1-0
@@ -39,8 +44,8 @@
 /**
  * The modex data: this for each HCA, in the order of the list; every number in network order.
  *
- *   0       4         6      7      8                       24    26    27    28
- *   | magic | version | arch | link | GID                   | LID | MTU | 0   |
+ *   0       4         6      7      8                       24    26    27      28     30  32
+ *   | magic | version | arch | link | GID                   | LID | MTU | flags | pkey | 0 |
  */
 typedef struct mca_btl_umr_modex_t {
     uint32_t magic;
@@ -49,14 +54,18 @@ typedef struct mca_btl_umr_modex_t {
     uint8_t link; /**< IBV_LINK_LAYER_* */
     uint8_t gid[16];
     uint16_t lid;
-    uint8_t mtu; /**< enum ibv_mtu */
-    uint8_t zero;
+    uint8_t mtu;   /**< enum ibv_mtu */
+    uint8_t flags; /**< MODEX_* */
+    uint16_t pkey;
+    uint16_t zero;
 } mca_btl_umr_modex_t;
 
-_Static_assert(28 == sizeof(mca_btl_umr_modex_t), "the modex data has no padding");
+_Static_assert(32 == sizeof(mca_btl_umr_modex_t), "the modex data has no padding");
 
 #define MCA_BTL_UMR_MODEX_MAGIC   0x554d5243u /* "UMRC" */
-#define MCA_BTL_UMR_MODEX_VERSION 1
+#define MCA_BTL_UMR_MODEX_VERSION 2
+#define MCA_BTL_UMR_MODEX_AT_GPU  1u /**< a port beside a GPU of its node */
+#define MCA_BTL_UMR_MODEX_ROCE_V1 2u
 #define MCA_BTL_UMR_ARCH          (__BYTE_ORDER == __LITTLE_ENDIAN ? 1 : 2)
 
 static void peer_construct(mca_btl_umr_peer_t *peer)
@@ -88,6 +97,9 @@ static void entry_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_modex_t *entry)
     memcpy(entry->gid, self.gid.raw, sizeof(entry->gid));
     entry->lid = htons(self.lid);
     entry->mtu = self.mtu;
+    entry->flags = (uint8_t) ((hca->device.at_gpu ? MCA_BTL_UMR_MODEX_AT_GPU : 0)
+                              | (hca->device.roce_v1 ? MCA_BTL_UMR_MODEX_ROCE_V1 : 0));
+    entry->pkey = htons(hca->device.pkey);
 }
 
 int mca_btl_umr_peers_publish(void)
@@ -128,15 +140,32 @@ static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *en
     return count;
 }
 
+/** Kinds of addresses of Ethernet, which reach those of the same kind only. */
+static int kind_of(const mca_btl_umr_modex_t *entry)
+{
+    union ibv_gid gid;
+
+    memcpy(gid.raw, entry->gid, sizeof(gid.raw));
+    return mca_btl_umr_gid_kind(&gid) << 1
+           | (0 != (entry->flags & MCA_BTL_UMR_MODEX_ROCE_V1) ? 1 : 0);
+}
+
+/** One partition, of which two limited members do not reach each other. */
+static bool same_partition(uint16_t a, uint16_t b)
+{
+    return 0 == ((a ^ b) & 0x7fff) && 0 != ((a | b) & 0x8000);
+}
+
 /** True if the two HCAs can communicate; symmetric. */
 static bool reaches(const mca_btl_umr_modex_t *a, const mca_btl_umr_modex_t *b)
 {
     return MCA_BTL_UMR_MODEX_MAGIC == ntohl(b->magic)
            && MCA_BTL_UMR_MODEX_VERSION == ntohs(b->version) && MCA_BTL_UMR_ARCH == b->arch
-           && a->link == b->link && IBV_MTU_256 <= b->mtu
-           && IBV_MTU_4096 >= b->mtu
+           && a->link == b->link && IBV_MTU_256 <= b->mtu && IBV_MTU_4096 >= b->mtu
+           && same_partition(ntohs(a->pkey), ntohs(b->pkey))
            /* InfiniBand without a router: one subnet. Ethernet uses IP routing. */
-           && (IBV_LINK_LAYER_ETHERNET == a->link || 0 == memcmp(a->gid, b->gid, 8));
+           && (IBV_LINK_LAYER_ETHERNET == a->link ? kind_of(a) == kind_of(b)
+                                                  : 0 == memcmp(a->gid, b->gid, 8));
 }
 
 static void route_to(const mca_btl_umr_modex_t *mine, const mca_btl_umr_modex_t *theirs,
@@ -189,11 +218,47 @@ static void log_lanes(const mca_btl_umr_peer_t *peer)
     }
 }
 
+/**
+ * Make lanes of the pairs of HCAs in both lists, in their order.
+ *
+ * @param[in] me     the list of this process
+ * @param[in] alike  only of two ports beside GPUs, and of two others
+ */
+static void pair_up(mca_btl_umr_peer_t *peer, mca_btl_umr_modex_t lists[2][MCA_BTL_UMR_MAX_HCAS],
+                    const uint32_t counts[2], int me, bool alike)
+{
+    uint32_t taken[2] = {0, 0};
+
+    for (uint32_t sum = 0; sum < counts[0] + counts[1] - 1; ++sum) {
+        for (uint32_t i = 0; i <= sum && i < counts[0]; ++i) {
+            uint32_t pair[2] = {i, sum - i};
+            const mca_btl_umr_modex_t *mine = &lists[me][pair[me]], *theirs;
+            mca_btl_umr_lane_t *lane;
+
+            if (counts[1] <= pair[1] || 0 != (taken[0] & 1u << pair[0])
+                || 0 != (taken[1] & 1u << pair[1])) {
+                continue;
+            }
+            theirs = &lists[1 - me][pair[1 - me]];
+            if (!reaches(mine, theirs)
+                || (alike && 0 != ((mine->flags ^ theirs->flags) & MCA_BTL_UMR_MODEX_AT_GPU))) {
+                continue;
+            }
+            taken[0] |= 1u << pair[0];
+            taken[1] |= 1u << pair[1];
+            lane = &peer->lanes[peer->lane_count++];
+            lane->hca = mca_btl_umr.hcas[pair[me]];
+            lane->peer_index = (uint8_t) pair[1 - me];
+            route_to(mine, theirs, &lane->route);
+        }
+    }
+}
+
 /** Compute the lanes. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
 static int make_lanes(mca_btl_umr_peer_t *peer)
 {
     mca_btl_umr_modex_t lists[2][MCA_BTL_UMR_MAX_HCAS];
-    uint32_t taken[2] = {0, 0}, counts[2];
+    uint32_t counts[2];
     const opal_process_name_t *name = &peer->name;
     bool first = OPAL_PROC_MY_NAME.jobid != name->jobid ? OPAL_PROC_MY_NAME.jobid < name->jobid
                                                         : OPAL_PROC_MY_NAME.vpid < name->vpid;
@@ -212,23 +277,9 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
     if (NULL == peer->lanes) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    for (uint32_t sum = 0; sum < counts[0] + counts[1] - 1; ++sum) {
-        for (uint32_t i = 0; i <= sum && i < counts[0]; ++i) {
-            uint32_t pair[2] = {i, sum - i};
-            mca_btl_umr_lane_t *lane;
-
-            if (counts[1] <= pair[1] || 0 != (taken[0] & 1u << pair[0])
-                || 0 != (taken[1] & 1u << pair[1])
-                || !reaches(&lists[me][pair[me]], &lists[1 - me][pair[1 - me]])) {
-                continue;
-            }
-            taken[0] |= 1u << pair[0];
-            taken[1] |= 1u << pair[1];
-            lane = &peer->lanes[peer->lane_count++];
-            lane->hca = mca_btl_umr.hcas[pair[me]];
-            lane->peer_index = (uint8_t) pair[1 - me];
-            route_to(&lists[me][pair[me]], &lists[1 - me][pair[1 - me]], &lane->route);
-        }
+    pair_up(peer, lists, counts, me, true);
+    if (0 == peer->lane_count) {
+        pair_up(peer, lists, counts, me, false);
     }
     peer->has_choice = has_choice(peer);
     log_lanes(peer);
@@ -328,6 +379,17 @@ static bool dead(const mca_btl_umr_lane_t *lane)
            || (NULL != lane->endpoint && lane->endpoint->broken);
 }
 
+/** True if a lane has not answered yet while another one is known to work. */
+static bool waits(const mca_btl_umr_peer_t *peer, const mca_btl_umr_lane_t *lane)
+{
+    bool other = false;
+
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        other = other || (peer->lanes[i].proven && !dead(&peer->lanes[i]));
+    }
+    return other && NULL != lane->endpoint && lane->endpoint->probing;
+}
+
 /** As the op, if there is a choice. Not inlined: most processes have none. */
 __attribute__((noinline)) static mca_btl_umr_endpoint_t *
 choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
@@ -350,7 +412,7 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
         for (uint32_t i = 0; i < peer->lane_count; ++i) {
             mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-            if (0 == (tried & 1u << i) && !dead(lane)
+            if (0 == (tried & 1u << i) && !dead(lane) && !waits(peer, lane)
                 && (NULL == best || distance(lane, gpu, node) < distance(best, gpu, node))) {
                 best = lane;
             }

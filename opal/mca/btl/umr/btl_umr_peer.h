@@ -32,8 +32,16 @@ struct mca_btl_umr_lane_t {
     /** The endpoint of the highest generation. Created when first needed; read without the lock. */
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_rebuild_t rebuild;
-    uint32_t wanted; /**< generation announced by the peer; 0: none */
+    bool proven;      /**< a write went through it, in either direction */
+    uint8_t given_up; /**< how often before that; MCA_BTL_UMR_LANE_DEAD: for good */
+    uint32_t wanted;  /**< generation announced by the peer; 0: none */
 };
+
+/**
+ * A lane without an answer gets a second chance if the peer, whose queue pair may have broken,
+ * makes another one. A lane without a route does not.
+ */
+#define MCA_BTL_UMR_LANE_DEAD 2
 
 /** Another process. Created at its first use, and kept. */
 struct mca_btl_umr_peer_t {

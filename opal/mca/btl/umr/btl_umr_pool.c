@@ -82,7 +82,8 @@ int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca)
     err = mca_btl_umr_qp_connect(device, hca->mkeys.sq.qp, &route, hca->mkeys.sq.qp->qp_num, 0, 0);
     if (0 != err) {
         mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
-        return err;
+        hca->mkeys.self_error = err;
+        return ENOTCONN; /* whatever the error, not one of a device without UMR */
     }
     /* The obtained slot size decides, not the requested one. */
     if (MCA_BTL_UMR_ENTRIES_OF(inline_bytes) < hca->mkeys.entries) {
@@ -137,11 +138,16 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca)
         mca_btl_umr_refuse("%s is not an mlx5 device", hca->device.name);
         return OPAL_ERR_NOT_SUPPORTED;
     }
+    if (hca->device.no_devx) {
+        mca_btl_umr_refuse("%s cannot be opened with DEVX", hca->device.name);
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
     mca_btl_umr_bound_start(&hca->mkeys.bound, mca_btl_umr_share(mca_btl_umr_params.mkeys_max, 2));
     memset(&hca->mkeys.rebuild, 0, sizeof(hca->mkeys.rebuild));
     hca->mkeys.count = 0;
     memset(hca->mkeys.used, 0, sizeof(hca->mkeys.used));
     hca->device.update_tag = true;
+    hca->mkeys.self_error = 0;
 
     /*
      * Completions of the whole send queue, of the one receive of the self-test, and spare entries
@@ -159,6 +165,12 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca)
     if (EINVAL == err || EOPNOTSUPP == err) {
         hca->mkeys.raw = false;
         err = mkeys_qp_find(hca);
+    }
+    if (0 != hca->mkeys.self_error) {
+        mca_btl_umr_refuse("%s cannot connect to itself: %s", hca->device.name,
+                           strerror(hca->mkeys.self_error));
+        mca_btl_umr_mkeys_stop(hca);
+        return OPAL_ERR_NOT_AVAILABLE;
     }
     if (0 != err) {
         mca_btl_umr_refuse("%s has no queue pair that maps mkeys (UMR): %s", hca->device.name,

@@ -27,6 +27,7 @@ typedef struct mca_btl_umr_mkeys_t {
     uint32_t entries;      /**< entries of every mkey */
     uint32_t inline_bytes; /**< inline bytes for the entries in a slot */
     bool raw;              /**< the queue pair accepts raw work requests */
+    int self_error;        /**< errno of the connection to the port itself; 0: it is connected */
     opal_list_t taken;     /**< held by a role */
     opal_list_t idle;      /**< free */
     opal_list_t invalid;   /**< released, invalidation not posted yet */

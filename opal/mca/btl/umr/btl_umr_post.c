@@ -35,15 +35,16 @@ static void forget_contents(mca_btl_umr_mapping_t *mappings, size_t count)
     }
 }
 
-/** The queue pair for mappings failed: end all keysets that wait for it with an error. */
-static void keysets_fail(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_keysets_fail(mca_btl_umr_hca_t *hca)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     mca_btl_umr_keyset_object_t *keyset;
 
     hca->failed = true;
     /* Posted mappings must not be executed later. (The queue pair may be in ERR already.) */
-    (void) ibv_modify_qp(hca->mkeys.sq.qp, &attr, IBV_QP_STATE);
+    if (NULL != hca->mkeys.sq.qp) {
+        (void) ibv_modify_qp(hca->mkeys.sq.qp, &attr, IBV_QP_STATE);
+    }
     if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, hca->mkeys.sq.done)) {
         MCA_BTL_UMR_LOG(hca, "mapping has failed %u times in a row: this HCA maps no more mkeys",
                         hca->mkeys.rebuild.tries);
@@ -67,7 +68,7 @@ bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca)
     if (!hca->failed) {
         return true;
     }
-    if (!mca_btl_umr_rebuild_due(&hca->mkeys.rebuild)) {
+    if (hca->lost || !mca_btl_umr_rebuild_due(&hca->mkeys.rebuild)) {
         return false;
     }
     /*
@@ -285,7 +286,7 @@ void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca)
         /* None of the batch was posted, but the counters include it: the queue pair is lost. */
         ++hca->stats.errors;
         MCA_BTL_UMR_LOG(hca, "mkeys cannot be mapped (UMR): %s", strerror(err));
-        keysets_fail(hca);
+        mca_btl_umr_keysets_fail(hca);
     }
 }
 
@@ -306,7 +307,7 @@ int mca_btl_umr_keysets_poll(mca_btl_umr_hca_t *hca)
             ++hca->stats.errors;
             MCA_BTL_UMR_LOG(hca, "mapping an mkey (UMR) failed: %s (vendor error 0x%x)",
                             ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
-            keysets_fail(hca);
+            mca_btl_umr_keysets_fail(hca);
         }
     }
     if (!hca->failed) {

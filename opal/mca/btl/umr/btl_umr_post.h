@@ -38,6 +38,10 @@ void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca);
 /** Poll the completions of mappings. @return number of events. Lock held. */
 int mca_btl_umr_keysets_poll(mca_btl_umr_hca_t *hca);
 
+/** The queue pair for mappings failed: end all keysets that wait for it with an error. Lock held.
+ */
+void mca_btl_umr_keysets_fail(mca_btl_umr_hca_t *hca);
+
 /**
  * A message needs keys on an HCA whose queue pair for mappings may have failed: rebuild it if due.
  * Lock held.

@@ -23,6 +23,7 @@
 #include "opal/mca/btl/umr/btl_umr_event.h"
 #include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_post.h"
 #include "opal/mca/btl/umr/btl_umr_progress.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
@@ -30,9 +31,6 @@
 
 /* Completions of one poll of one queue. */
 #define MCA_BTL_UMR_POLL 32
-
-/* Passes without an event between reads of the device's events: a read is a system call. */
-#define MCA_BTL_UMR_LOOK_PERIOD 1024
 
 /*
  * Passes between polls of a completion queue without expected completions: only unsolicited FINs
@@ -122,7 +120,13 @@ static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *
     if (IBV_WC_SUCCESS == wc->status) {
         mca_btl_umr_sq_complete(&endpoint->sq, seq);
         hca->writes_out -= endpoint->sq.done - done;
+        if (OPAL_UNLIKELY(endpoint->probing)) {
+            mca_btl_umr_probe_done(endpoint);
+        }
         return;
+    }
+    if (OPAL_UNLIKELY(endpoint->probing) && IBV_WC_RETRY_EXC_ERR == wc->status) {
+        mca_btl_umr_probe_give_up(endpoint, 1, ibv_wc_status_str(wc->status));
     }
     /* All earlier requests are complete too: an RC queue pair works in order. */
     mca_btl_umr_sq_complete(&endpoint->sq, seq - 1);
@@ -239,12 +243,23 @@ static int poll_queues(mca_btl_umr_hca_t *hca)
     return events;
 }
 
+/** The same of an HCA that failed: only users are called. */
+static __opal_attribute_noinline__ int progress_lost(mca_btl_umr_hca_t *hca)
+{
+    int events = NULL != hca->gpu.flusher ? mca_btl_umr_gpu_flush_poll(hca) : 0;
+
+    return events + report_done(hca);
+}
+
 /** Progress of one HCA. Lock held, released for callbacks. @return events */
 static inline int progress_hca(mca_btl_umr_hca_t *hca)
 {
     bool undue, shared;
     int events = 0;
 
+    if (OPAL_UNLIKELY(hca->lost)) {
+        return progress_lost(hca);
+    }
     if (0 < hca->refill.pending) {
         mca_btl_umr_refill(hca);
     }
@@ -263,13 +278,16 @@ static inline int progress_hca(mca_btl_umr_hca_t *hca)
     if (0 < hca->writes_out || (!shared && 0 < hca->receives.expected) || undue) {
         events += poll_queues(hca);
     }
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&hca->probing))) {
+        mca_btl_umr_probes_look(hca);
+    }
     if (OPAL_UNLIKELY(NULL != hca->gpu.flusher)) {
         events += mca_btl_umr_gpu_flush_poll(hca);
     }
     if (NULL != hca->keysets_done.head || !opal_list_is_empty(&hca->puts_done)) {
         events += report_done(hca);
     }
-    if (0 == events && shared && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
+    if (0 == events && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
         mca_btl_umr_events_read(hca);
     }
     return events;

@@ -33,7 +33,7 @@ static int qp_to_init(const mca_btl_umr_device_t *device, mca_btl_umr_qp_kind_t 
 {
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_INIT,
-        .pkey_index = 0,
+        .pkey_index = device->pkey_index,
         .port_num = device->port,
         .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
     };
@@ -131,12 +131,14 @@ int mca_btl_umr_qp_connect(const mca_btl_umr_device_t *device, struct ibv_qp *qp
     attr.min_rnr_timer = 12;
     attr.ah_attr.port_num = device->port;
     attr.ah_attr.dlid = route->lid;
+    attr.ah_attr.sl = device->service_level;
     if (IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer
         || 0 != (device->port_attr.flags & IBV_QPF_GRH_REQUIRED)) {
         attr.ah_attr.is_global = 1;
         attr.ah_attr.grh.dgid = route->gid;
         attr.ah_attr.grh.sgid_index = device->gid_index;
         attr.ah_attr.grh.hop_limit = 64;
+        attr.ah_attr.grh.traffic_class = device->traffic_class;
     }
     err = ibv_modify_qp(qp, &attr,
                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN
@@ -173,6 +175,18 @@ void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_r
     route->lid = device->port_attr.lid;
     route->gid = device->gid;
     route->mtu = (uint8_t) mtu;
+}
+
+int mca_btl_umr_qp_probe(mca_btl_umr_sq_t *sq, uint32_t index)
+{
+    uint32_t seq;
+
+    ibv_wr_start(sq->qpx);
+    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &seq);
+    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(index, seq);
+    ibv_wr_rdma_write(sq->qpx, 0, 0);
+    ibv_wr_set_sge_list(sq->qpx, 0, NULL);
+    return ibv_wr_complete(sq->qpx);
 }
 
 int mca_btl_umr_qp_post_receives(struct ibv_qp *qp, uint64_t wr_id, uint32_t count)

@@ -112,6 +112,16 @@ int mca_btl_umr_qp_connect(const mca_btl_umr_device_t *device, struct ibv_qp *qp
 /** The route to this port itself (loopback). */
 void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_route_t *route);
 
+/**
+ * Post a write without bytes, which needs no key: its completion shows that the other side answers.
+ * The send queue must have room.
+ *
+ * @param[in] index  for the wr_id
+ *
+ * @return 0 or errno
+ */
+int mca_btl_umr_qp_probe(mca_btl_umr_sq_t *sq, uint32_t index);
+
 /** Post @p count receives without a buffer, with this wr_id. @return 0 or errno */
 int mca_btl_umr_qp_post_receives(struct ibv_qp *qp, uint64_t wr_id, uint32_t count);
 

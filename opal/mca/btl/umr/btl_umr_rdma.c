@@ -25,6 +25,7 @@
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_event.h"
 #include "opal/mca/btl/umr/btl_umr_module.h"
 
 /* Completions of one poll. */
@@ -294,6 +295,45 @@ static bool complete(const struct ibv_wc *wc, done_t *done)
     return first;
 }
 
+/**
+ * Nothing completes: read the events of the device from time to time. Of a failed device no
+ * operation completes any more; each ends with an error here.
+ *
+ * @return operations ended, at most MCA_BTL_UMR_MODULE_POLL
+ */
+static int end_lost(done_t *done)
+{
+    static uint32_t passes;
+    mca_btl_umr_hca_t *hca = mca_btl_umr_first();
+    bool lost;
+    int count = 0;
+
+    if (0 != __atomic_add_fetch(&passes, 1, __ATOMIC_RELAXED) % MCA_BTL_UMR_LOOK_PERIOD) {
+        return 0;
+    }
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    mca_btl_umr_events_read(hca);
+    lost = hca->lost;
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    if (!lost) {
+        return 0;
+    }
+    OPAL_THREAD_LOCK(&module->lock);
+    for (uint32_t i = 0; module->open && i < module->count; ++i) {
+        struct mca_btl_base_endpoint_t *endpoint = &module->endpoints[i];
+
+        endpoint_fail(endpoint);
+        while (endpoint->sq.posted != endpoint->sq.done && MCA_BTL_UMR_MODULE_POLL > count) {
+            done[count].endpoint = endpoint;
+            done[count].op = endpoint->ops[++endpoint->sq.done % module->depth];
+            done[count++].status = OPAL_ERR_UNREACH;
+            in_flight_add(UINT32_MAX); /* one less */
+        }
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return count;
+}
+
 int mca_btl_umr_module_progress(void)
 {
     static char info[] = "btl/umr: an operation on the memory of a peer failed";
@@ -312,6 +352,9 @@ int mca_btl_umr_module_progress(void)
         failures += complete(&wc[i], &done[i]) ? 1 : 0;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
+    if (0 == got) {
+        got = failures = end_lost(done);
+    }
 
     for (int i = 0; i < got; ++i) {
         const mca_btl_umr_op_t *op = &done[i].op;

@@ -68,7 +68,7 @@ static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t
     mca_btl_umr_hca_t *hca = lane->hca;
     mca_btl_umr_endpoint_t *old = lane->endpoint, *endpoint;
 
-    if (!mca_btl_umr_endpoint_drained(old) || MCA_BTL_UMR_GENERATION_MAX < generation
+    if (hca->lost || !mca_btl_umr_endpoint_drained(old) || MCA_BTL_UMR_GENERATION_MAX < generation
         || 0 == mca_btl_umr_params.rebuilds) {
         return false;
     }
@@ -100,8 +100,10 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
                                  uint32_t generation)
 {
     if (0 < mca_btl_umr_params.rebuilds) {
+        bool dead = !lane->proven && MCA_BTL_UMR_LANE_DEAD <= lane->given_up;
+
         mca_btl_umr_endpoint_fail(lane->endpoint);
-        if (!replace(peer, lane, generation) && lane->wanted <= generation) {
+        if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
             lane->wanted = generation + 1; /* the peer is going to give its endpoint up */
         }
     }

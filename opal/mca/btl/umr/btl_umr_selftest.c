@@ -21,11 +21,12 @@
  *  5. Map the target's mkey again with another tag and repeat the write with the old key, which
  * must be refused.
  *
- * An HCA that fails is not used. Then steps 1 to 3 for each capability tier (btl_umr_hca.h); a tier
- * that fails is disabled. Indirect mkeys come last, over each of the tiers that passed, with steps
- * 4 and 5 for an mkey below another.
+ * An HCA that fails is used without mkeys, if it can write to itself (btl_umr_hca.c). Then steps 1
+ * to 3 for each capability tier (btl_umr_hca.h); a tier that fails is disabled. Indirect mkeys come
+ * last, over each of the tiers that passed, with steps 4 and 5 for an mkey below another.
  *
- * A refusal breaks the queue pair, so it is replaced afterwards.
+ * A refusal breaks the queue pair, so it is replaced afterwards. Steps 4 and 5 run once a boot
+ * (btl_umr_stamp.c), or always with btl_umr_selftest=2.
  */
 
 #include "opal_config.h"
@@ -35,6 +36,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
+#include "opal/mca/btl/umr/btl_umr_stamp.h"
 #include "opal/mca/btl/umr/btl_umr_transfer.h"
 
 /**
@@ -129,7 +131,7 @@ static int prove_strided(mca_btl_umr_hca_t *hca)
 }
 
 /** As prove_long. */
-static int prove_nested(mca_btl_umr_hca_t *hca)
+static int prove_nested(mca_btl_umr_hca_t *hca, bool refusals)
 {
     uint32_t counts[MCA_BTL_UMR_TRANSFER_INNERS], below = 0, kinds = 0, behind;
     mca_btl_umr_transfer_t test;
@@ -158,11 +160,11 @@ static int prove_nested(mca_btl_umr_hca_t *hca)
     rc = mca_btl_umr_transfer_run(hca, &test);
     /* Only one packet into the first of the keys below: no byte may arrive. */
     test.bytes = 2 * test.to.bytes;
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_invalidated(&test, test.inners[MCA_BTL_UMR_REMOTE][0],
                                                      "refusing an invalidated mkey within another");
     }
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_old_tag_below(hca, &test);
     }
     rc = mca_btl_umr_transfer_end(hca, &test, rc);
@@ -176,16 +178,19 @@ static int prove_nested(mca_btl_umr_hca_t *hca)
 
 int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
 {
+    bool always = MCA_BTL_UMR_SELFTEST_ALL == mca_btl_umr_params.selftest;
+    mca_btl_umr_stamp_t stamp;
+    bool refusals = always || !mca_btl_umr_stamp_find(hca, &stamp);
     mca_btl_umr_transfer_t test;
     int rc;
 
     lists(&test, hca->mkeys.entries, 48, 112, hca->mkeys.entries - 1, 48, 104);
     rc = mca_btl_umr_transfer_run(hca, &test);
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_invalidated(&test, test.target_mkey,
                                                      "refusing an invalidated mkey");
     }
-    if (OPAL_SUCCESS == rc) {
+    if (OPAL_SUCCESS == rc && refusals) {
         rc = mca_btl_umr_transfer_refuse_old_tag(hca, &test);
     }
     rc = mca_btl_umr_transfer_end(hca, &test, rc);
@@ -199,7 +204,27 @@ int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
         rc = prove_strided(hca);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = prove_nested(hca);
+        rc = prove_nested(hca, refusals);
     }
-    return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
+    if (OPAL_SUCCESS != rc) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (refusals && !always) {
+        mca_btl_umr_stamp_set(hca, &stamp);
+    }
+    return OPAL_SUCCESS;
+}
+
+int mca_btl_umr_selftest_plain(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_transfer_t test;
+
+    memset(&test, 0, sizeof(test));
+    test.bytes = 4096;
+    test.from = test.to = (mca_btl_umr_pieces_t){test.bytes, 0, 0, test.bytes, 1, false};
+    if (OPAL_SUCCESS != mca_btl_umr_transfer_plain(hca, &test)) {
+        mca_btl_umr_refuse("%s failed the self-test: %s", hca->device.name, test.why);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return OPAL_SUCCESS;
 }

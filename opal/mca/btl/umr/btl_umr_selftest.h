@@ -28,6 +28,13 @@ BEGIN_C_DECLS
  */
 int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca);
 
+/**
+ * The test of an HCA without mkeys: one write to itself.
+ *
+ * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set
+ */
+int mca_btl_umr_selftest_plain(mca_btl_umr_hca_t *hca);
+
 END_C_DECLS
 
 #endif /* MCA_BTL_UMR_SELFTEST_H */

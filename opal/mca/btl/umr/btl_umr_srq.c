@@ -30,7 +30,6 @@
 #include "opal_config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
@@ -115,7 +114,6 @@ void mca_btl_umr_receives_start(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_receives_t *receives = &hca->receives;
     uint32_t depth = mca_btl_umr_params.srq_depth;
-    int flags;
 
     if (receives->started) {
         return;
@@ -130,10 +128,7 @@ void mca_btl_umr_receives_start(mca_btl_umr_hca_t *hca)
     if (0 < hca->device.attr.max_cqe && (uint32_t) hca->device.attr.max_cqe < depth) {
         depth = (uint32_t) hca->device.attr.max_cqe;
     }
-    /* Reading an event must not block. */
-    flags = fcntl(hca->device.context->async_fd, F_GETFL);
-    if (0 > flags || 0 > fcntl(hca->device.context->async_fd, F_SETFL, flags | O_NONBLOCK)
-        || !shared_start(hca, depth)) {
+    if (!shared_start(hca, depth)) {
         MCA_BTL_UMR_LOG(hca, "no shared receives, each peer gets its own: %s", strerror(errno));
     }
 }

@@ -18,6 +18,7 @@
 
 #include "opal_config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -42,8 +43,7 @@
  * sysfs, for devices that are not in the topology
  * ------------------------------------------------------------------------------------------- */
 
-/** Read the first line of DIRECTORY/NAME, without its end. @return false: unreadable */
-static bool read_line(const char *directory, const char *name, char *line, int size)
+bool mca_btl_umr_topology_read(const char *directory, const char *name, char *line, int size)
 {
     char path[PATH_MAX];
     FILE *file;
@@ -64,9 +64,20 @@ static bool read_line(const char *directory, const char *name, char *line, int s
 static int sysfs_node(const char *directory, const char *name)
 {
     char line[64], *end = line;
-    long node = read_line(directory, name, line, sizeof(line)) ? strtol(line, &end, 10) : -1;
+    long node = mca_btl_umr_topology_read(directory, name, line, sizeof(line))
+                    ? strtol(line, &end, 10)
+                    : -1;
 
     return end == line || 0 > node || MCA_BTL_UMR_NODES <= node ? -1 : (int) node;
+}
+
+/** Length of the root of sysfs: ibdev_path is ROOT/class/infiniband/NAME. */
+static int root_of(const struct ibv_device *device)
+{
+    int root = (int) strlen(device->ibdev_path) - (int) strlen("/class/infiniband/")
+               - (int) strlen(device->name);
+
+    return 0 > root ? 0 : root;
 }
 
 /**
@@ -78,16 +89,13 @@ static int sysfs_node(const char *directory, const char *name)
  */
 static unsigned int sysfs_common(const struct ibv_device *device, const char *bus_id, int *node)
 {
-    /* ibdev_path is ROOT/class/infiniband/NAME. */
-    int root = (int) strlen(device->ibdev_path) - (int) strlen("/class/infiniband/")
-               - (int) strlen(device->name);
+    int root = root_of(device);
     char path[PATH_MAX], *hca, *gpu;
     unsigned int count = 0;
 
     snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
     hca = realpath(path, NULL);
-    snprintf(path, sizeof(path), "%.*s/bus/pci/devices/%s", 0 > root ? 0 : root, device->ibdev_path,
-             bus_id);
+    snprintf(path, sizeof(path), "%.*s/bus/pci/devices/%s", root, device->ibdev_path, bus_id);
     gpu = realpath(path, NULL);
     *node = NULL == gpu ? -1 : sysfs_node(gpu, "numa_node");
     for (size_t i = 0; NULL != hca && NULL != gpu && '\0' != hca[i] && hca[i] == gpu[i]; ++i) {
@@ -205,7 +213,8 @@ static void get_local_cpus(const struct ibv_device *device, const place_t *place
     if (NULL != place->topology) {
         hwloc_bitmap_copy(cpus,
                           hwloc_get_non_io_ancestor_obj(place->topology, place->object)->cpuset);
-    } else if (!read_line(device->ibdev_path, "device/local_cpulist", line, sizeof(line))
+    } else if (!mca_btl_umr_topology_read(device->ibdev_path, "device/local_cpulist", line,
+                                          sizeof(line))
                || 0 != hwloc_bitmap_list_sscanf(cpus, line)) {
         hwloc_bitmap_zero(cpus);
     }
@@ -263,33 +272,94 @@ static unsigned int hwloc_common(const place_t *place, const char *bus_id, int *
     return count;
 }
 
-/** The distance of a GPU; MCA_BTL_UMR_GPU_FAR: the location of one of them is unknown. */
-static uint32_t gpu_distance(const mca_btl_umr_device_t *device, int gpu)
+uint32_t mca_btl_umr_topology_bus(const struct ibv_device *device, const char *bus_id)
 {
-    const struct ibv_device *ibv = device->context->device;
-    char bus_id[OPAL_UMRDDT_GPU_RDMA_BUS_ID];
+    place_t place = place_of(device);
     unsigned int common = 0;
     int node = -1;
-    place_t place;
+    uint8_t nodes;
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_rdma_bus_id(gpu, bus_id)) {
-        return MCA_BTL_UMR_GPU_FAR;
-    }
-    place = place_of(ibv);
     if (NULL != place.topology) {
         common = hwloc_common(&place, bus_id, &node);
     }
     if (0 == common || 0 > node) {
-        unsigned int directories = sysfs_common(ibv, bus_id, &node);
+        unsigned int directories = sysfs_common(device, bus_id, &node);
 
         common = 0 < common ? common : directories;
     }
     if (0 == common) {
         return MCA_BTL_UMR_GPU_FAR;
     }
-    return 1
-           + (((uint32_t) MCA_BTL_UMR_FAR - (255 < common ? 255 : common)) << 8
-              | (0 > node ? MCA_BTL_UMR_FAR : device->distance[node]));
+    nodes = 0 > node || 0 > place.node
+                ? MCA_BTL_UMR_FAR
+                : between(place.topology, (unsigned int) node, (unsigned int) place.node);
+    return 1 + (((uint32_t) MCA_BTL_UMR_FAR - (255 < common ? 255 : common)) << 8 | nodes);
+}
+
+/** The distance of a GPU; MCA_BTL_UMR_GPU_FAR: the location of one of them is unknown. */
+static uint32_t gpu_distance(const mca_btl_umr_device_t *device, int gpu)
+{
+    char bus_id[OPAL_UMRDDT_GPU_RDMA_BUS_ID];
+
+    return OPAL_SUCCESS == opal_umrddt_gpu_rdma_bus_id(gpu, bus_id)
+               ? mca_btl_umr_topology_bus(device->context->device, bus_id)
+               : MCA_BTL_UMR_GPU_FAR;
+}
+
+/** True if the CPUs of this process are known not to be local to a PCI device. */
+static bool is_far(const char *directory)
+{
+    hwloc_bitmap_t mine = hwloc_bitmap_alloc(), local = hwloc_bitmap_alloc();
+    char line[4096];
+    bool far = false;
+
+    if (NULL != mine && NULL != local
+        && mca_btl_umr_topology_read(directory, "local_cpulist", line, sizeof(line))
+        && 0 == hwloc_bitmap_list_sscanf(local, line)) {
+        get_cpus(mine);
+        far = !hwloc_bitmap_isincluded(mine, local);
+    }
+    hwloc_bitmap_free(mine);
+    hwloc_bitmap_free(local);
+    return far;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+void mca_btl_umr_topology_gpus(const struct ibv_device *device, mca_btl_umr_gpus_t *gpus)
+{
+    char root[PATH_MAX], path[2 * PATH_MAX], line[64];
+    struct dirent *entry;
+    DIR *directory;
+
+    memset(gpus, 0, sizeof(*gpus));
+    snprintf(root, sizeof(root), "%.*s/bus/pci/devices", root_of(device), device->ibdev_path);
+    directory = opendir(root);
+    while (NULL != directory && MCA_BTL_UMR_GPUS > gpus->count
+           && NULL != (entry = readdir(directory))) {
+        if ('.' == entry->d_name[0] || sizeof(gpus->bus_id[0]) <= strlen(entry->d_name)) {
+            continue;
+        }
+        snprintf(path, sizeof(path), "%s/%s", root, entry->d_name);
+        /* display and 3D controllers of NVIDIA */
+        if (mca_btl_umr_topology_read(path, "class", line, sizeof(line))
+            && 0 == strncmp(line, "0x03", 4)
+            && mca_btl_umr_topology_read(path, "vendor", line, sizeof(line))
+            && 0 == strcmp(line, "0x10de")) {
+            strcpy(gpus->bus_id[gpus->count++], entry->d_name);
+        }
+    }
+    if (NULL != directory) {
+        closedir(directory);
+    }
+    qsort(gpus->bus_id, (size_t) gpus->count, sizeof(gpus->bus_id[0]), by_text);
+    for (int i = 0; i < gpus->count; ++i) {
+        snprintf(path, sizeof(path), "%s/%s", root, gpus->bus_id[i]);
+        gpus->far[i] = is_far(path);
+    }
 }
 
 uint32_t mca_btl_umr_topology_gpu(mca_btl_umr_device_t *device, int gpu)

@@ -28,6 +28,25 @@ void mca_btl_umr_topology_device(const struct ibv_device *ibv, mca_btl_umr_devic
  */
 uint8_t mca_btl_umr_topology_process(const struct ibv_device *device);
 
+/** Number of GPUs of a node that are listed. */
+#define MCA_BTL_UMR_GPUS 32
+
+/** The GPUs of the node, in the order of their addresses, whether this process sees them or not. */
+typedef struct mca_btl_umr_gpus_t {
+    int count;
+    char bus_id[MCA_BTL_UMR_GPUS][16]; /**< "0000:3b:00.0" */
+    bool far[MCA_BTL_UMR_GPUS];        /**< known not to be local to the CPUs of this process */
+} mca_btl_umr_gpus_t;
+
+/** List them. Reads the kernel's files about PCI, below the root that has the device. */
+void mca_btl_umr_topology_gpus(const struct ibv_device *device, mca_btl_umr_gpus_t *gpus);
+
+/** Read the first line of DIRECTORY/NAME, without its end. @return false: unreadable */
+bool mca_btl_umr_topology_read(const char *directory, const char *name, char *line, int size);
+
+/** As mca_btl_umr_topology_gpu, by the address of the GPU. Not cached. */
+uint32_t mca_btl_umr_topology_bus(const struct ibv_device *device, const char *bus_id);
+
 /** NUMA node of the page of an address. A system call, unless cached. Lock held. */
 int mca_btl_umr_topology_address(const void *address);
 

@@ -144,7 +144,8 @@ static int prepare_inners(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
     return OPAL_SUCCESS;
 }
 
-static int prepare(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
+/** Allocate, fill and register the buffers. */
+static int prepare_memory(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
 {
     const int writable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     void *source = NULL, *target = NULL;
@@ -169,7 +170,12 @@ static int prepare(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
     if (NULL == test->source_mr || NULL == test->target_mr) {
         return fail(test, "registering memory", strerror(errno));
     }
-    if (OPAL_SUCCESS != prepare_inners(hca, test)) {
+    return OPAL_SUCCESS;
+}
+
+static int prepare(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
+{
+    if (OPAL_SUCCESS != prepare_memory(hca, test) || OPAL_SUCCESS != prepare_inners(hca, test)) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     test->source_mkey =
@@ -308,9 +314,10 @@ static int map_one(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, mca_btl
                                      pieces->count, pieces->strided);
 }
 
-/** One write over the whole of both mkeys; @p receive NULL: it must be refused. */
-static int write_across(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, uint32_t rkey,
-                        const char *what, struct ibv_wc *send, struct ibv_wc *receive)
+/** One write of all bytes but the skipped ones; @p receive NULL: it must be refused. */
+static int write_across(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, const char *what,
+                        uint32_t lkey, uint64_t from, uint32_t rkey, uint64_t to,
+                        struct ibv_wc *send, struct ibv_wc *receive)
 {
     mca_btl_umr_sq_t *sq = &hca->mkeys.sq;
     uint32_t seq;
@@ -320,11 +327,11 @@ static int write_across(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, ui
     sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &seq);
     sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(0, seq);
     if (NULL != receive) {
-        ibv_wr_rdma_write_imm(sq->qpx, rkey, test->skip, htonl(FIN));
+        ibv_wr_rdma_write_imm(sq->qpx, rkey, to + test->skip, htonl(FIN));
     } else {
-        ibv_wr_rdma_write(sq->qpx, rkey, test->skip);
+        ibv_wr_rdma_write(sq->qpx, rkey, to + test->skip);
     }
-    ibv_wr_set_sge(sq->qpx, test->source_mkey->dv->lkey, test->skip, test->bytes - test->skip);
+    ibv_wr_set_sge(sq->qpx, lkey, from + test->skip, test->bytes - test->skip);
     err = ibv_wr_complete(sq->qpx);
     if (0 != err) {
         return fail(test, what, strerror(err));
@@ -332,9 +339,15 @@ static int write_across(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, ui
     return wait_for(hca, test, what, send, receive);
 }
 
-static int transfer(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
+/**
+ * Write the source to the target, with immediate data, and look at both completions.
+ *
+ * @param[in] lkey, from  of the source
+ * @param[in] rkey, to    of the target
+ */
+static int transfer(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, const char *what,
+                    uint32_t lkey, uint64_t from, uint32_t rkey, uint64_t to)
 {
-    static const char what[] = "writing from mkey to mkey";
     struct ibv_wc send = {.status = IBV_WC_SUCCESS}, receive = {.status = IBV_WC_SUCCESS};
     int err, rc;
 
@@ -342,7 +355,7 @@ static int transfer(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
     if (0 != err) {
         return fail(test, "posting a receive", strerror(err));
     }
-    rc = write_across(hca, test, test->target_mkey->dv->rkey, what, &send, &receive);
+    rc = write_across(hca, test, what, lkey, from, rkey, to, &send, &receive);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
@@ -357,7 +370,7 @@ static int transfer(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
     return OPAL_SUCCESS;
 }
 
-static int look(mca_btl_umr_transfer_t *test)
+static int look(mca_btl_umr_transfer_t *test, const char *what)
 {
     unsigned char *expected = malloc(test->to.room);
     size_t i = 0;
@@ -373,7 +386,7 @@ static int look(mca_btl_umr_transfer_t *test)
         ++i;
     }
     if (i < test->to.room) {
-        (void) fail(test, "writing from mkey to mkey",
+        (void) fail(test, what,
                     FILLER == expected[i] ? "bytes between the pieces were written"
                                           : "wrong bytes arrived");
     }
@@ -389,7 +402,7 @@ static int refuse(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, uint32_t
     int err, rc;
 
     memset(test->target, FILLER, test->to.room);
-    rc = write_across(hca, test, rkey, what, &wc, NULL);
+    rc = write_across(hca, test, what, test->source_mkey->dv->lkey, 0, rkey, 0, &wc, NULL);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
@@ -489,6 +502,7 @@ static void clean_up(mca_btl_umr_transfer_t *test)
 
 int mca_btl_umr_transfer_run(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
 {
+    static const char what[] = "writing from mkey to mkey";
     int rc = prepare(hca, test);
 
     if (OPAL_SUCCESS == rc) {
@@ -498,9 +512,42 @@ int mca_btl_umr_transfer_run(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *tes
         rc = map_one(hca, test, MCA_BTL_UMR_REMOTE);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = transfer(hca, test);
+        rc = transfer(hca, test, what, test->source_mkey->dv->lkey, 0, test->target_mkey->dv->rkey,
+                      0);
     }
-    return OPAL_SUCCESS == rc ? look(test) : rc;
+    return OPAL_SUCCESS == rc ? look(test, what) : rc;
+}
+
+int mca_btl_umr_transfer_plain(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
+{
+    static const char what[] = "writing to itself";
+    mca_btl_umr_route_t route;
+    int err, rc = OPAL_SUCCESS;
+
+    hca->mkeys.cq = ibv_create_cq(hca->device.context, 8, NULL, NULL, 0);
+    if (NULL == hca->mkeys.cq) {
+        return fail(test, "a completion queue", strerror(errno));
+    }
+    err =
+        mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_DATA, hca->mkeys.cq, 2, 1, NULL, &hca->mkeys.sq);
+    if (0 == err) {
+        mca_btl_umr_qp_route_self(&hca->device, &route);
+        err = mca_btl_umr_qp_connect(&hca->device, hca->mkeys.sq.qp, &route,
+                                     hca->mkeys.sq.qp->qp_num, 0, 0);
+    }
+    rc = 0 == err ? prepare_memory(hca, test) : fail(test, "connecting to itself", strerror(err));
+    if (OPAL_SUCCESS == rc) {
+        rc = transfer(hca, test, what, test->source_mr->lkey, (uintptr_t) test->source,
+                      test->target_mr->rkey, (uintptr_t) test->target);
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = look(test, what);
+    }
+    mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
+    (void) ibv_destroy_cq(hca->mkeys.cq);
+    hca->mkeys.cq = NULL;
+    clean_up(test);
+    return rc;
 }
 
 int mca_btl_umr_transfer_end(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, int rc)

@@ -57,6 +57,9 @@ void mca_btl_umr_transfer_inner_pieces(mca_btl_umr_hca_t *hca,
 /** Map both sides, write, compare. */
 int mca_btl_umr_transfer_run(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test);
 
+/** Write all of one buffer to another, without mkeys. Creates and destroys a queue pair. */
+int mca_btl_umr_transfer_plain(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test);
+
 /** Invalidate an mkey, and verify that the target's key is refused. */
 int mca_btl_umr_transfer_refuse_invalidated(mca_btl_umr_transfer_t *test, mca_btl_umr_mkey_t *mkey,
                                             const char *refusing);

@@ -1,0 +1,128 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Probes. Two ports that look as if they were on one network may not reach each other. The device
+ * reports that after all its retries, which take 9 to 35 seconds with the default timeout, and the
+ * timeout of a connected queue pair cannot change. So the process itself limits the time of the
+ * first write.
+ */
+
+#include "opal_config.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
+
+/* The time that one pass of progress counts, at most. */
+#define MCA_BTL_UMR_PROBE_PASS 1e-3
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+}
+
+/** The lane works; so do all later queue pairs of it. It may have been given up too early. */
+static void proven(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_lane_t *lane = endpoint->lane;
+
+    if (!lane->proven && mca_btl_umr_params.rebuilds < lane->rebuild.tries) {
+        lane->rebuild.tries = 0;
+    }
+    endpoint->proven = true;
+    lane->proven = true;
+}
+
+bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+    uint32_t posted = endpoint->sq.posted, signalled = endpoint->sq.signalled;
+    int err;
+
+    if (endpoint->probing) {
+        return false;
+    }
+    if (endpoint->lane->proven || 0 < endpoint->fins_came) {
+        proven(endpoint);
+        return true;
+    }
+    err = mca_btl_umr_qp_probe(&endpoint->sq, endpoint->index);
+    if (0 != err) {
+        /* The first write will tell. */
+        endpoint->sq.posted = posted;
+        endpoint->sq.signalled = signalled;
+        proven(endpoint);
+        return true;
+    }
+    ++hca->writes_out;
+    if (opal_list_is_empty(&hca->probing)) {
+        hca->probes_looked = now();
+    }
+    endpoint->probing = true;
+    endpoint->probe_time = 0;
+    opal_list_append(&hca->probing, &endpoint->super);
+    return false;
+}
+
+void mca_btl_umr_probe_end(mca_btl_umr_endpoint_t *endpoint)
+{
+    endpoint->probing = false;
+    opal_list_remove_item(&endpoint->hca->probing, &endpoint->super);
+}
+
+void mca_btl_umr_probe_done(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_probe_end(endpoint);
+    proven(endpoint);
+}
+
+void mca_btl_umr_probe_give_up(mca_btl_umr_endpoint_t *endpoint, uint8_t times, const char *why)
+{
+    mca_btl_umr_lane_t *lane = endpoint->lane;
+
+    if (lane->proven) {
+        return;
+    }
+    if (0 == lane->given_up) {
+        MCA_BTL_UMR_LOG(endpoint->hca,
+                        "HCA %u of %s does not answer (%s): this pair of ports is not used. They "
+                        "may be on different networks",
+                        lane->peer_index, OPAL_NAME_PRINT(endpoint->peer->name), why);
+    }
+    if (MCA_BTL_UMR_LANE_DEAD > lane->given_up) {
+        lane->given_up = (uint8_t) (lane->given_up + times);
+    }
+    lane->rebuild.tries = mca_btl_umr_params.rebuilds + 1;
+}
+
+void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_endpoint_t *endpoint, *next;
+    double time = now(), passed = time - hca->probes_looked;
+
+    passed = passed < MCA_BTL_UMR_PROBE_PASS ? passed : MCA_BTL_UMR_PROBE_PASS;
+    hca->probes_looked = time;
+    OPAL_LIST_FOREACH_SAFE (endpoint, next, &hca->probing, mca_btl_umr_endpoint_t) {
+        endpoint->probe_time += passed;
+        if (MCA_BTL_UMR_PROBE_SECONDS < endpoint->probe_time) {
+            mca_btl_umr_probe_give_up(endpoint, 1, "no answer to a probe");
+            mca_btl_umr_endpoint_fail(endpoint);
+        }
+    }
+}
