@@ -79,12 +79,14 @@ void *sim_alloc(size_t bytes)
     if (NULL != block) {
         free_blocks[class] = block->next;
     } else {
+        /* The system's memory is zero. What is not used stays without a page: most of a ring, or of
+         * a buffer. */
         block = new_block(class);
-        if (NULL == block) {
-            return NULL;
+        if (NULL != block) {
+            block->class = class;
         }
+        return NULL == block ? NULL : block + 1;
     }
-    block->class = class;
     memset(block + 1, 0, bytes);
     return block + 1;
 }
