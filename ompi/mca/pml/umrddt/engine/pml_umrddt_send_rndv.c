@@ -358,7 +358,7 @@ int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
     ompi_request_t *request;
     int rc;
 
-    if (mca_pml_umrddt_send_is_part(send)) {
+    if (OPAL_UNLIKELY(NULL != send->split) && send != send->split->parent) {
         return send->split->listen(send);
     }
     if (!opal_using_threads()) {
