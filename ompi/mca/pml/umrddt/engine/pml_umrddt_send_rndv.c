@@ -193,7 +193,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     /* complete the state first: the reply may arrive before isend returns */
     send->state = MCA_PML_UMRDDT_SEND_REPLY;
     send->offered = true;
-    send->hold = opal_umrddt_gpu_memory_hold(&send->where.memory);
+    send->hold = opal_umrddt_gpu_memory_hold(&send->where.memory, opal_using_threads());
     mca_pml_umrddt_active(1);
     send->envelope = MPI_REQUEST_NULL;
     await = send->await;
