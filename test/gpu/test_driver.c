@@ -292,7 +292,7 @@ static void cache(void)
 
 /* An allocation that is held is not queried again, until the last holder releases it. Then another
  * one at its address is another allocation. */
-static void held(void)
+static void held_by(bool threads)
 {
     opal_umrddt_gpu_memory_t first, second, system = {.kind = OPAL_UMRDDT_GPU_HOST, .buffer_id = 1};
     opal_umrddt_gpu_driver_stats_t before;
@@ -303,9 +303,9 @@ static void held(void)
     (void) begin();
     CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&ptr, 1 << 22));
     first = classify(ptr);
-    CHECK(0 == opal_umrddt_gpu_memory_hold(&system));
-    holds[0] = opal_umrddt_gpu_memory_hold(&first);
-    holds[1] = opal_umrddt_gpu_memory_hold(&first);
+    CHECK(0 == opal_umrddt_gpu_memory_hold(&system, threads));
+    holds[0] = opal_umrddt_gpu_memory_hold(&first, threads);
+    holds[1] = opal_umrddt_gpu_memory_hold(&first, threads);
     CHECK(0 != holds[0] && 0 != holds[1]);
     before = stats();
     for (i = 0; i < 100; ++i) {
@@ -316,21 +316,66 @@ static void held(void)
     /* one that would need the same slot is not held, and this one still is */
     second = first;
     second.buffer_id += 64;
-    CHECK(0 == opal_umrddt_gpu_memory_hold(&second));
-    opal_umrddt_gpu_memory_release(holds[0]);
+    CHECK(0 == opal_umrddt_gpu_memory_hold(&second, threads));
+    opal_umrddt_gpu_memory_release(holds[0], threads);
     (void) classify(ptr);
     CHECK(before.queries == stats().queries);
-    opal_umrddt_gpu_memory_release(holds[1]);
+    opal_umrddt_gpu_memory_release(holds[1], threads);
     (void) classify(ptr);
     CHECK(before.queries + 1 == stats().queries);
     CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(ptr));
     CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&again, 1 << 22));
     CHECK(again == ptr && first.buffer_id != classify(ptr).buffer_id);
     /* now the slot is free */
-    holds[0] = opal_umrddt_gpu_memory_hold(&second);
+    holds[0] = opal_umrddt_gpu_memory_hold(&second, threads);
     CHECK(second.buffer_id == holds[0]);
-    opal_umrddt_gpu_memory_release(holds[0]);
+    opal_umrddt_gpu_memory_release(holds[0], threads);
     CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(again));
+}
+
+static void held(void)
+{
+    held_by(false);
+    held_by(true);
+}
+
+/* Memory is found again if the thread has classified it, the whole range is in one allocation, and
+ * it is still the same one. */
+static void again_known(void)
+{
+    opal_umrddt_gpu_memory_t first, found;
+    opal_umrddt_gpu_driver_stats_t before;
+    CUdeviceptr ptr, next;
+    const bool threads = false;
+    uint64_t hold;
+    void *pinned;
+
+    (void) begin();
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&ptr, 1 << 22));
+    memset(&found, 0x55, sizeof(found));
+    first = found;
+    CHECK(!opal_umrddt_gpu_classify_again(ptr, ptr + 100, &found));
+    CHECK(0 == memcmp(&first, &found, sizeof(found)) && 0 == stats().queries);
+    first = classify(ptr + 1000);
+    before = stats();
+    CHECK(opal_umrddt_gpu_classify_again(ptr, ptr + (1 << 22) - 1, &found));
+    CHECK(0 == memcmp(&first, &found, sizeof(found)) && before.queries + 1 == stats().queries);
+    CHECK(!opal_umrddt_gpu_classify_again(ptr, ptr + (1 << 22), &found));
+    CHECK(!opal_umrddt_gpu_classify_again(ptr - 1, ptr + 1, &found));
+    CHECK(!opal_umrddt_gpu_classify_again((uintptr_t) &ptr, (uintptr_t) &ptr, &found));
+    hold = opal_umrddt_gpu_memory_hold(&first, threads);
+    CHECK(opal_umrddt_gpu_classify_again(ptr + 5, ptr + 5, &found));
+    opal_umrddt_gpu_memory_release(hold, threads);
+    CHECK(before.queries + 1 == stats().queries);
+    CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(ptr));
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&next, 1 << 22));
+    CHECK(next == ptr && !opal_umrddt_gpu_classify_again(ptr, ptr, &found));
+    CHECK(before.stale + 1 == stats().stale);
+    CHECK(CUDA_SUCCESS == driver->cuMemHostAlloc(&pinned, 100, 0));
+    (void) classify((uintptr_t) pinned);
+    CHECK(!opal_umrddt_gpu_classify_again((uintptr_t) pinned, (uintptr_t) pinned, &found));
+    CHECK(CUDA_SUCCESS == driver->cuMemFreeHost(pinned));
+    CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(next));
 }
 
 /* UCX without its module for CUDA takes no GPU memory; with it, UCX_TLS decides. */
@@ -410,6 +455,7 @@ static const struct {
     {"found", found, "devices=2", false},
     {"cache", cache, "", true},
     {"held", held, "", true},
+    {"found again", again_known, "", false},
     {"an old driver", old, "fail=cuPointerGetAttributes:1:1", false},
     {"UCX", ucx, NULL, false},
     {"a broken device", broken, "fail=cuPointerGetAttributes:*:700", false},

@@ -56,9 +56,9 @@ static inline bool is_plain(const void *buf, size_t count, const ompi_datatype_t
                             const void *bytes, size_t position)
 {
     return OPAL_UNLIKELY(NULL == datatype)
-           || (mca_pml_umrddt_surely_system(buf, count, datatype)
-               && mca_pml_umrddt_surely_system((const char *) bytes + position, 1,
-                                               &ompi_mpi_byte.dt));
+           || (opal_umrddt_gpu_surely_system(buf, count, &datatype->super)
+               && opal_umrddt_gpu_surely_system((const char *) bytes + position, 1,
+                                                &ompi_mpi_byte.dt.super));
 }
 
 /** Returns true if data of this type can be copied, and sets the number of bytes, which is not 0.
@@ -495,7 +495,7 @@ static bool is_replaced(ends_t *ends, int dest, int sendtag, int source, int rec
                         const ompi_communicator_t *comm)
 {
     if (NULL == ends->datatype
-        || mca_pml_umrddt_surely_system(ends->buf, ends->count, ends->datatype)
+        || opal_umrddt_gpu_surely_system(ends->buf, ends->count, &ends->datatype->super)
         || !has_data(ends->datatype, ends->count, &ends->size)
         || !is_exchange(comm, dest, sendtag, source, recvtag)) {
         return false;

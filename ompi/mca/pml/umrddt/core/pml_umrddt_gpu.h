@@ -78,13 +78,6 @@ static inline void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datat
     }
 }
 
-/** As opal_umrddt_gpu_surely_system: certainly system memory, without a query of the driver. */
-static inline bool mca_pml_umrddt_surely_system(const void *buf, size_t count,
-                                                const ompi_datatype_t *datatype)
-{
-    return opal_umrddt_gpu_surely_system(buf, count, &datatype->super);
-}
-
 /** Value of the info key mpi_communication_pattern, or of mpi_assert_memory_alloc_kinds, which says
  * nothing about the other process's buffers. */
 typedef enum mca_pml_umrddt_pattern_t {
@@ -177,6 +170,20 @@ static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_co
         return MCA_PML_UMRDDT_MEMORY_SYSTEM;
     }
     return mca_pml_umrddt_memory_find(comm, buf, count, datatype, side, where);
+}
+
+/** As mca_pml_umrddt_memory_of, for GPU memory that this thread has looked up before, if there is a
+ * GPU and the user asserts nothing. @return false: it is no such memory */
+static inline bool mca_pml_umrddt_memory_again(mca_pml_umrddt_comm_t *comm, const void *buf,
+                                               size_t count, const ompi_datatype_t *datatype,
+                                               opal_umrddt_gpu_where_t *where)
+{
+    if (NULL == mca_pml_umrddt.gpu || MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
+        || !opal_umrddt_gpu_look_again(buf, count, &datatype->super, where)) {
+        return false;
+    }
+    MCA_PML_UMRDDT_COUNT(memory_queries);
+    return true;
 }
 
 END_C_DECLS

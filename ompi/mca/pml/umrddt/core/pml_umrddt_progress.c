@@ -137,23 +137,29 @@ static int run_events(void)
     return done;
 }
 
-/** Retry the waits in order, up to the first that must continue to wait. */
-static inline __opal_attribute_always_inline__ int run_queue(opal_list_t *list)
+/** Retry waits in order: of a queue up to the first that must continue to wait, else each one once.
+ * @param[in] queue  a constant */
+static inline __opal_attribute_always_inline__ int run_list(opal_list_t *list, bool queue)
 {
+    size_t left = queue ? SIZE_MAX : opal_list_get_size(list);
     int done = 0;
 
-    while (OPAL_UNLIKELY(!opal_list_is_empty(list))) {
+    for (; OPAL_UNLIKELY(!opal_list_is_empty(list)) && 0 < left; --left) {
         mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
 
         wait->list = NULL;
         --mca_pml_umrddt.waits;
-        if (!wait->retry(wait->owner)) {
-            wait->list = list;
+        if (wait->retry(wait->owner)) {
+            ++done;
+            continue;
+        }
+        wait->list = list;
+        ++mca_pml_umrddt.waits;
+        if (queue) {
             opal_list_prepend(list, &wait->super);
-            ++mca_pml_umrddt.waits;
             break;
         }
-        ++done;
+        opal_list_append(list, &wait->super);
     }
     return done;
 }
@@ -169,7 +175,7 @@ static __opal_attribute_noinline__ int run_credit(void)
 
     for (; 0 < left; --left) {
         mca_pml_umrddt_peer_t *peer = container_of(item, mca_pml_umrddt_peer_t, in_credit);
-        int got = run_queue(&peer->credit);
+        int got = run_list(&peer->credit, true);
 
         item = opal_list_get_next(item);
         if (opal_list_is_empty(&peer->credit)) {
@@ -184,40 +190,18 @@ static __opal_attribute_noinline__ int run_credit(void)
     return done;
 }
 
-/** Retry each wait once. */
-static int run_polled(opal_list_t *list)
-{
-    size_t left = opal_list_get_size(list);
-    int done = 0;
-
-    for (; 0 < left && !opal_list_is_empty(list); --left) {
-        mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
-
-        wait->list = NULL;
-        --mca_pml_umrddt.waits;
-        if (wait->retry(wait->owner)) {
-            ++done;
-        } else {
-            wait->list = list;
-            opal_list_append(list, &wait->super);
-            ++mca_pml_umrddt.waits;
-        }
-    }
-    return done;
-}
-
 /** Retry all waits. */
 static __opal_attribute_noinline__ int run_waits(void)
 {
     int done = 0;
 
     for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
-        done += run_queue(&mca_pml_umrddt.waiting[role]);
+        done += run_list(&mca_pml_umrddt.waiting[role], true);
     }
     if (OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.credit))) {
         done += run_credit();
     }
-    done += run_polled(&mca_pml_umrddt.polled);
+    done += run_list(&mca_pml_umrddt.polled, false);
     return done;
 }
 

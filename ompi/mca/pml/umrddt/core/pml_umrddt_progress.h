@@ -113,9 +113,12 @@ static inline void mca_pml_umrddt_assert_progress(const char *function)
 /** Become the thread that runs progress. @return false: some thread runs it already */
 static inline bool mca_pml_umrddt_progress_enter(void)
 {
-    if (0 != __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
+    if (0
+        != (opal_using_threads() ? __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)
+                                 : mca_pml_umrddt.busy)) {
         return false;
     }
+    __atomic_store_n(&mca_pml_umrddt.busy, 1, __ATOMIC_RELAXED); /* without threads */
 #if UMRDDT_ENABLE_DEBUG
     __atomic_store_n(&mca_pml_umrddt.owner, pthread_self(), __ATOMIC_RELAXED);
 #endif

@@ -53,7 +53,11 @@ typedef enum mca_pml_umrddt_release_t {
 /** Release a request for @p mine. @return true if the other side has released it before */
 static inline bool mca_pml_umrddt_release(int *release, mca_pml_umrddt_release_t mine)
 {
-    return 0 != (__atomic_fetch_or(release, (int) mine, __ATOMIC_ACQ_REL) & ~(int) mine);
+    if (opal_using_threads()) {
+        return 0 != (__atomic_fetch_or(release, (int) mine, __ATOMIC_ACQ_REL) & ~(int) mine);
+    }
+    *release |= (int) mine;
+    return 0 != (*release & ~(int) mine);
 }
 
 /** Reset before a persistent request starts again. The completing side may still be about to

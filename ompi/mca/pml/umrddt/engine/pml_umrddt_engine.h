@@ -68,12 +68,6 @@ typedef struct mca_pml_umrddt_recv_split_t {
     bool (*ended)(mca_pml_umrddt_recv_t *recv, int error);
 } mca_pml_umrddt_recv_split_t;
 
-/** Returns true if the record is a part of a split message. */
-static inline bool mca_pml_umrddt_send_is_part(const mca_pml_umrddt_send_t *send)
-{
-    return OPAL_UNLIKELY(NULL != send->split) && send != send->split->parent;
-}
-
 /* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */

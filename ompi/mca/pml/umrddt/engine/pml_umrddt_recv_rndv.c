@@ -117,7 +117,7 @@ static void give_up(mca_pml_umrddt_recv_t *recv)
     memset(recv->held, 0, sizeof(recv->held));
 }
 
-static inline void next(mca_pml_umrddt_recv_t *recv)
+void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
 {
     do {
         if (OPAL_UNLIKELY(NULL != recv->ops)) {
@@ -128,11 +128,6 @@ static inline void next(mca_pml_umrddt_recv_t *recv)
             mca_pml_umrddt_recv_announce(recv);
         }
     } while (OPAL_UNLIKELY(OMPI_SUCCESS != recv->ops->start(recv)));
-}
-
-void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
-{
-    next(recv);
 }
 
 void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
@@ -204,7 +199,7 @@ static void matched_event(void *owner)
         return;
     }
     candidates(recv);
-    next(recv);
+    mca_pml_umrddt_recv_next(recv);
 }
 
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv)

@@ -71,12 +71,17 @@ static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
  * call this at the same time. */
 static inline void mca_pml_umrddt_send_unhold(mca_pml_umrddt_send_t *send)
 {
-    if (0 != __atomic_load_n(&send->hold, __ATOMIC_RELAXED)) {
-        const uint64_t hold = __atomic_exchange_n(&send->hold, 0, __ATOMIC_ACQ_REL);
+    uint64_t hold = __atomic_load_n(&send->hold, __ATOMIC_RELAXED);
 
-        if (0 != hold) {
-            opal_umrddt_gpu_memory_release(hold);
+    if (0 != hold) {
+        if (opal_using_threads()) {
+            hold = __atomic_exchange_n(&send->hold, 0, __ATOMIC_ACQ_REL);
+        } else {
+            send->hold = 0;
         }
+    }
+    if (0 != hold) {
+        opal_umrddt_gpu_memory_release(hold, opal_using_threads());
     }
 }
 
@@ -84,7 +89,7 @@ static inline void mca_pml_umrddt_send_unhold(mca_pml_umrddt_send_t *send)
 static inline void mca_pml_umrddt_recv_unhold(mca_pml_umrddt_recv_t *recv)
 {
     if (0 != recv->hold) {
-        opal_umrddt_gpu_memory_release(recv->hold);
+        opal_umrddt_gpu_memory_release(recv->hold, opal_using_threads());
         recv->hold = 0;
     }
 }

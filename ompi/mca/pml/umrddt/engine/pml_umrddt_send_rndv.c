@@ -193,7 +193,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     /* complete the state first: the reply may arrive before isend returns */
     send->state = MCA_PML_UMRDDT_SEND_REPLY;
     send->offered = true;
-    send->hold = opal_umrddt_gpu_memory_hold(&send->where.memory);
+    send->hold = opal_umrddt_gpu_memory_hold(&send->where.memory, opal_using_threads());
     mca_pml_umrddt_active(1);
     send->envelope = MPI_REQUEST_NULL;
     await = send->await;
@@ -358,7 +358,7 @@ int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
     ompi_request_t *request;
     int rc;
 
-    if (mca_pml_umrddt_send_is_part(send)) {
+    if (OPAL_UNLIKELY(NULL != send->split) && send != send->split->parent) {
         return send->split->listen(send);
     }
     if (!opal_using_threads()) {

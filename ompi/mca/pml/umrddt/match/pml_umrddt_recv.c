@@ -293,7 +293,7 @@ static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
 }
 
 /**
- * Create our request, not started, with a request of the base PML.
+ * Create our active request, with a request of the base PML that is not started.
  *
  * @param[in] where  of a buffer that needs a staging buffer; NULL: it needs none
  */
@@ -309,8 +309,6 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
     if (NULL == recv) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    set_inactive(recv);
-    recv->state = MCA_PML_UMRDDT_RECV_DONE;
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
@@ -344,6 +342,8 @@ int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype
     rc = own(buf, count, datatype, src, tag, comm, staged ? &where : NULL, &recv);
     if (OMPI_SUCCESS == rc) {
         recv->super.req_persistent = true;
+        recv->state = MCA_PML_UMRDDT_RECV_DONE;
+        set_inactive(recv);
         *request = &recv->super;
     }
     return rc;
@@ -372,11 +372,31 @@ static int start_claims(mca_pml_umrddt_recv_t *recv)
     return rc;
 }
 
-int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
+/** Start an active request. On failure it is inactive. */
+static inline int go(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may complete and be freed meanwhile */
     int rc;
 
+    if (recv->looked) {
+        recv->hold = opal_umrddt_gpu_memory_hold(&recv->where.memory, opal_using_threads());
+    }
+    if (OPAL_LIKELY(umrddt_gate_enter(&comm->gate))) {
+        rc = host_start(recv);
+        umrddt_gate_leave(&comm->gate);
+    } else {
+        rc = start_claims(recv);
+    }
+    if (OMPI_SUCCESS != rc) {
+        recv->host->req_state = OMPI_REQUEST_INACTIVE; /* pml/ucx leaves it active */
+        mca_pml_umrddt_recv_unhold(recv);
+        set_inactive(recv);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
+{
     mca_pml_umrddt_release_reset(&recv->release);
     base_await(recv->host);
     recv->super.req_state = OMPI_REQUEST_ACTIVE;
@@ -397,22 +417,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
             mca_pml_umrddt_recv_look(recv);
         }
     }
-
-    if (recv->looked) {
-        recv->hold = opal_umrddt_gpu_memory_hold(&recv->where.memory);
-    }
-    if (OPAL_LIKELY(umrddt_gate_enter(&comm->gate))) {
-        rc = host_start(recv);
-        umrddt_gate_leave(&comm->gate);
-    } else {
-        rc = start_claims(recv);
-    }
-    if (OMPI_SUCCESS != rc) {
-        recv->host->req_state = OMPI_REQUEST_INACTIVE; /* pml/ucx leaves it active */
-        mca_pml_umrddt_recv_unhold(recv);
-        set_inactive(recv);
-    }
-    return rc;
+    return go(recv);
 }
 
 int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
@@ -463,13 +468,17 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
         return false;
     }
     data = mca_pml_umrddt_comm_find(comm);
-    if (NULL == data
-        || (!wide && !mca_pml_umrddt_checks_pattern()
-            && (mca_pml_umrddt_surely_system(buf, count, datatype)
-                || mca_pml_umrddt_asserted_system(data, MCA_PML_UMRDDT_RECEIVER)))) {
+    if (NULL == data) {
         return false;
     }
-    (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
+    if (!mca_pml_umrddt_memory_again(data, buf, count, datatype, where)) {
+        if (!wide && !mca_pml_umrddt_checks_pattern()
+            && (opal_umrddt_gpu_surely_system(buf, count, &datatype->super)
+                || mca_pml_umrddt_asserted_system(data, MCA_PML_UMRDDT_RECEIVER))) {
+            return false;
+        }
+        (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
+    }
     return wide || opal_umrddt_gpu_on_device(where) || !mca_pml_umrddt_base_touches(where);
 }
 
@@ -485,7 +494,7 @@ int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatyp
     }
     /* set first: another thread may see it complete before the start returns */
     *request = &recv->super;
-    rc = mca_pml_umrddt_recv_start(recv);
+    rc = go(recv);
     if (OMPI_SUCCESS != rc) {
         *request = NULL;
         mca_pml_umrddt_recv_return(recv);

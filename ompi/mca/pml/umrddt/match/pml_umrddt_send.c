@@ -166,8 +166,13 @@ static inline void look(call_t *call)
         return;
     }
     looked->done = true;
+    if (mca_pml_umrddt_memory_again(call->data, call->buf, call->count, call->datatype,
+                                    &looked->where)) {
+        looked->memory = MCA_PML_UMRDDT_MEMORY_GPU;
+        return;
+    }
     if (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_checks_pattern()
-        && mca_pml_umrddt_surely_system(call->buf, call->count, call->datatype)) {
+        && opal_umrddt_gpu_surely_system(call->buf, call->count, &call->datatype->super)) {
         looked->memory = MCA_PML_UMRDDT_MEMORY_SYSTEM;
         memset(&looked->where, 0, sizeof(looked->where));
         return;

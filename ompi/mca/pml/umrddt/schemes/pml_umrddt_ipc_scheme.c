@@ -272,11 +272,6 @@ void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_recv_next(recv);
 }
 
-static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
-{
-    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
-}
-
 /* ---------------------------------------------------------------------------------------------
  * The copy
  * ------------------------------------------------------------------------------------------- */
@@ -328,7 +323,7 @@ static bool copied(void *owner)
         finish(recv);
     } else if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
         recv->state = MCA_PML_UMRDDT_RECV_LOOK; /* as in copy: later */
-        wait_for(recv, look);
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, look, recv);
     } else {
         mca_pml_umrddt_ipc_refuse(recv);
     }
@@ -383,9 +378,8 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
 }
 
 /** Start the copy; in state LOOK, with all information. */
-static bool copy(void *owner)
+static bool copy(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_recv_t *recv = owner;
     mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
     opal_umrddt_gpu_copy_end_t from,
         to = {.layout = recv->layout,
@@ -411,7 +405,7 @@ static bool copy(void *owner)
     }
     ++copies;
     recv->state = MCA_PML_UMRDDT_RECV_COPY;
-    wait_for(recv, copied);
+    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, copied, recv);
     return true;
 }
 
@@ -474,7 +468,7 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_LOOK;
     if (!look(recv)) {
-        wait_for(recv, look);
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, look, recv);
     }
 }
 

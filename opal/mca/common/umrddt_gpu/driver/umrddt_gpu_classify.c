@@ -110,7 +110,7 @@ static bool holds(const opal_umrddt_gpu_memory_t *range, uintptr_t address)
     return address - range->base < range->size;
 }
 
-uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory)
+uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory, bool threads)
 {
     uint64_t *slot, id, held, next;
 
@@ -129,14 +129,22 @@ uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory)
             return 0; /* no room */
         }
         next = (id << HOLD_SHIFT | (held & HOLD_COUNT)) + 1;
+        if (!threads) {
+            *slot = next;
+            break;
+        }
     } while (
         !__atomic_compare_exchange_n(slot, &held, next, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
     return id;
 }
 
-void opal_umrddt_gpu_memory_release(uint64_t id)
+void opal_umrddt_gpu_memory_release(uint64_t id, bool threads)
 {
-    (void) __atomic_sub_fetch(&held_ids[id % HOLDS], 1, __ATOMIC_RELEASE);
+    if (threads) {
+        (void) __atomic_sub_fetch(&held_ids[id % HOLDS], 1, __ATOMIC_RELEASE);
+    } else {
+        --held_ids[id % HOLDS];
+    }
 }
 
 static bool is_held(uint64_t id)
@@ -146,45 +154,67 @@ static bool is_held(uint64_t id)
     return 0 != (held & HOLD_COUNT) && id == held >> HOLD_SHIFT;
 }
 
-/* Find a cached range that is still the same allocation. */
-static bool lookup_cached(const opal_umrddt_gpu_driver_t *driver, uintptr_t address,
-                          opal_umrddt_gpu_memory_t *memory)
+/* The cached range that contains an address; NULL: none. It may be another allocation by now. */
+static inline opal_umrddt_gpu_memory_t *find_cached(uintptr_t address)
 {
-    uint64_t id = 0;
-    int i;
+    opal_umrddt_gpu_memory_t *range = ranges, *const end = range + RANGES;
 
-    for (i = 0; i < RANGES && !holds(&ranges[i], address); i++) {
+    for (; end > range; ++range) {
+        if (holds(range, address)) {
+            return range;
+        }
     }
-    if (RANGES == i) {
-        return false;
-    }
-    if (is_held(ranges[i].buffer_id)) {
-        *memory = ranges[i];
+    return NULL;
+}
+
+/* True if a cached range is still the same allocation; else it is removed. */
+static inline bool is_current(opal_umrddt_gpu_memory_t *range, uintptr_t address)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    uint64_t id = 0;
+
+    if (is_held(range->buffer_id)) {
         return true;
     }
     count(&counts.queries);
-    if (CUDA_SUCCESS == driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address)
-        && id == ranges[i].buffer_id) {
+    if (OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)
+        && CUDA_SUCCESS
+               == driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address)
+        && id == range->buffer_id) {
         count(&counts.hits);
-        *memory = ranges[i];
         return true;
     }
     count(&counts.stale);
-    memset(&ranges[i], 0, sizeof(ranges[i]));
+    memset(range, 0, sizeof(*range));
     return false;
+}
+
+bool opal_umrddt_gpu_classify_again(uintptr_t first, uintptr_t last,
+                                    opal_umrddt_gpu_memory_t *memory)
+{
+    opal_umrddt_gpu_memory_t *range = find_cached(first);
+
+    if (NULL == range || !holds(range, last) || OPAL_UMRDDT_GPU_PINNED == range->kind
+        || !is_current(range, first)) {
+        return false;
+    }
+    *memory = *range;
+    return true;
 }
 
 int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory)
 {
     const opal_umrddt_gpu_driver_t *driver;
+    opal_umrddt_gpu_memory_t *range = find_cached((uintptr_t) address);
     answers_t answers;
     CUresult rc;
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
-        memset(memory, 0, sizeof(*memory));
+    if (NULL != range && is_current(range, (uintptr_t) address)) {
+        *memory = *range;
         return OPAL_SUCCESS;
     }
-    if (lookup_cached(driver, (uintptr_t) address, memory)) {
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        memset(memory, 0, sizeof(*memory));
         return OPAL_SUCCESS;
     }
     rc = query(driver, (uintptr_t) address, &answers);

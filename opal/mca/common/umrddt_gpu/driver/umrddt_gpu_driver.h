@@ -128,18 +128,28 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
 int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory);
 
 /**
+ * As opal_umrddt_gpu_classify, for memory from @p first to @p last in one allocation of device or
+ * managed memory that the calling thread has classified before.
+ *
+ * @return false: it is no such memory, and @p memory is unchanged
+ */
+bool opal_umrddt_gpu_classify_again(uintptr_t first, uintptr_t last,
+                                    opal_umrddt_gpu_memory_t *memory);
+
+/**
  * Hold the allocation of a message in progress: until it is released, classifications of addresses
  * in it query nothing. MPI forbids the application to free it before the message is complete, or
  * before it has freed the request of a send.
  *
- * @param[in] memory  result of opal_umrddt_gpu_classify
+ * @param[in] memory   result of opal_umrddt_gpu_classify
+ * @param[in] threads  other threads may call this or the release at the same time
  *
  * @return for opal_umrddt_gpu_memory_release; 0: not held, as no device memory, or too many are
  */
-uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory);
+uint64_t opal_umrddt_gpu_memory_hold(const opal_umrddt_gpu_memory_t *memory, bool threads);
 
 /** Release an allocation, before the application can learn that the message is complete. */
-void opal_umrddt_gpu_memory_release(uint64_t hold);
+void opal_umrddt_gpu_memory_release(uint64_t hold, bool threads);
 
 /**
  * Find the first device on which the application has a context: the device's primary context is

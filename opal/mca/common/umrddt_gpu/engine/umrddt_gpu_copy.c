@@ -230,9 +230,12 @@ static int submit_copies(opal_umrddt_gpu_copy_t *copy,
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     CUcontext homes[2];
-    bool apart;
-    int rc = opal_umrddt_gpu_homes(engine, copy_ends, homes, &apart);
+    bool apart = false;
+    int rc = OPAL_SUCCESS;
 
+    if (!opal_umrddt_gpu_is_near(&copy_ends[0]) || !opal_umrddt_gpu_is_near(&copy_ends[1])) {
+        rc = opal_umrddt_gpu_homes(engine, copy_ends, homes, &apart);
+    }
     if (OPAL_SUCCESS != rc) {
         return OPAL_ERR_OUT_OF_RESOURCE == rc ? rc : OPAL_ERROR;
     }

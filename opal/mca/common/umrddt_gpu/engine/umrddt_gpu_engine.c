@@ -181,7 +181,7 @@ static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
     int i;
 
-    (void) __atomic_sub_fetch(&opal_umrddt_gpu_pending_copies, engine->pending.n, __ATOMIC_RELAXED);
+    opal_umrddt_gpu_change(&opal_umrddt_gpu_pending_copies, -(int) engine->pending.n);
     opal_umrddt_gpu_copies_free(engine, alive);
     opal_umrddt_gpu_graphs_free(engine, alive);
     opal_umrddt_gpu_shapes_free(engine, alive);
@@ -281,7 +281,8 @@ static bool is_of(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_memory
                                 : memory->ctx != engine->ctx)) {
         return false;
     }
-    if (0 == engine->ctx_id
+    /* The application may not destroy the context of a copy in progress. */
+    if (0 == engine->ctx_id || 0 < __atomic_load_n(&engine->busy, __ATOMIC_RELAXED)
         || (CUDA_SUCCESS == engine->driver->cuCtxGetId(engine->ctx, &id) && id == engine->ctx_id)) {
         return true;
     }
@@ -351,14 +352,16 @@ int opal_umrddt_gpu_engine_get(const opal_umrddt_gpu_memory_t *memory,
     opal_umrddt_gpu_engine_t *found;
     int rc;
 
-    if (OPAL_UMRDDT_GPU_HOST == memory->kind
-        || OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+    if (OPAL_UMRDDT_GPU_HOST == memory->kind) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     found = find(memory);
     if (OPAL_LIKELY(NULL != found)) {
         *engine = found;
         return OPAL_SUCCESS;
+    }
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        return OPAL_ERR_NOT_AVAILABLE;
     }
     pthread_mutex_lock(&engines_lock);
     rc = find_or_make(driver, memory, engine);

@@ -143,8 +143,15 @@ extern opal_umrddt_gpu_engine_params_t opal_umrddt_gpu_engine_set;
 
 /* Updated without a lock. */
 extern opal_umrddt_gpu_engine_stats_t opal_umrddt_gpu_engine_counts;
-#define COUNT(counter, n) \
-    ((void) __atomic_add_fetch(&opal_umrddt_gpu_engine_counts.counter, (n), __ATOMIC_RELAXED))
+#define COUNT(counter, n) count_add(&opal_umrddt_gpu_engine_counts.counter, (n))
+static inline void count_add(uint64_t *counter, uint64_t n)
+{
+    if (opal_using_threads()) {
+        (void) __atomic_add_fetch(counter, n, __ATOMIC_RELAXED);
+    } else {
+        *counter += n;
+    }
+}
 
 /* Make the context current if it is not. @param[out] pushed for swap_out */
 int opal_umrddt_gpu_engine_swap_in(opal_umrddt_gpu_engine_t *engine, bool *pushed);

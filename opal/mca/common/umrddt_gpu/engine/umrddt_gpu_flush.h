@@ -32,14 +32,20 @@ extern unsigned opal_umrddt_gpu_pending_copies;
 /** Messages that may start a copy as soon as they match; only for opal_umrddt_gpu_flush. */
 extern unsigned opal_umrddt_gpu_expected;
 
+/** Change one of these numbers. */
+static inline void opal_umrddt_gpu_change(unsigned *number, int change)
+{
+    if (opal_using_threads()) {
+        (void) __atomic_add_fetch(number, (unsigned) change, __ATOMIC_RELAXED);
+    } else {
+        *number += (unsigned) change;
+    }
+}
+
 /** Change the number of expected copies. */
 static inline void opal_umrddt_gpu_expect(int change)
 {
-    if (opal_using_threads()) {
-        (void) __atomic_add_fetch(&opal_umrddt_gpu_expected, (unsigned) change, __ATOMIC_RELAXED);
-    } else {
-        opal_umrddt_gpu_expected += (unsigned) change;
-    }
+    opal_umrddt_gpu_change(&opal_umrddt_gpu_expected, change);
 }
 
 /** Returns true if copies are expected. */

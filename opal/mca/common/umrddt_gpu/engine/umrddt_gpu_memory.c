@@ -328,6 +328,23 @@ void opal_umrddt_gpu_look_pieces(const void *buffer, const opal_iov_cache_layout
     }
 }
 
+bool opal_umrddt_gpu_look_again(const void *buf, size_t count, const opal_datatype_t *type,
+                                opal_umrddt_gpu_where_t *where)
+{
+    uintptr_t first, last;
+
+    if (0 == count * type->size) {
+        return false;
+    }
+    span(buf, count, type, &first, &last);
+    where->mixed = false;
+    if (!opal_umrddt_gpu_classify_again(first, last, &where->memory)) {
+        return false;
+    }
+    opal_umrddt_gpu_sync_default(first, &where->memory);
+    return true;
+}
+
 bool opal_umrddt_gpu_look(const void *buf, size_t count, const opal_datatype_t *type,
                           opal_umrddt_gpu_where_t *where)
 {

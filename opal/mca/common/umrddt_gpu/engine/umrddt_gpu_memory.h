@@ -133,6 +133,15 @@ uint64_t opal_umrddt_gpu_look_along(uint64_t address, uint64_t end,
 bool opal_umrddt_gpu_look(const void *buf, size_t count, const opal_datatype_t *type,
                           opal_umrddt_gpu_where_t *where);
 
+/**
+ * As opal_umrddt_gpu_look, for a buffer in one allocation of GPU memory that this thread has looked
+ * up before. This fast path of repeated messages costs less than opal_umrddt_gpu_surely_system.
+ *
+ * @return false: it is no such buffer; where->memory is unchanged
+ */
+bool opal_umrddt_gpu_look_again(const void *buf, size_t count, const opal_datatype_t *type,
+                                opal_umrddt_gpu_where_t *where);
+
 /** Look up all pieces of a buffer, one query for each allocation or page. @param[in,out] where  as
  * set by opal_umrddt_gpu_look */
 void opal_umrddt_gpu_look_pieces(const void *buf, const opal_iov_cache_layout_t *layout,

@@ -248,7 +248,7 @@ static opal_umrddt_gpu_copy_t *take(opal_umrddt_gpu_engine_t *engine)
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
     opal_umrddt_gpu_copy_t *first = pending->first;
 
-    (void) __atomic_sub_fetch(&opal_umrddt_gpu_pending_copies, pending->n, __ATOMIC_RELAXED);
+    opal_umrddt_gpu_change(&opal_umrddt_gpu_pending_copies, -(int) pending->n);
     pending->first = NULL;
     pending->n = 0;
     pending->before = 0;
@@ -405,7 +405,7 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
     }
     pending->last = copy;
     full = most <= ++pending->n;
-    (void) __atomic_add_fetch(&opal_umrddt_gpu_pending_copies, 1, __ATOMIC_RELAXED);
+    opal_umrddt_gpu_change(&opal_umrddt_gpu_pending_copies, 1);
     OPAL_THREAD_UNLOCK(&engine->lock);
     COUNT(copies, 1);
     if (full) {

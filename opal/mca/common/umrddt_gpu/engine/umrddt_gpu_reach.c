@@ -57,7 +57,7 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
     opal_umrddt_gpu_memory_t memory;
     CUresult rc;
 
-    if (OPAL_UMRDDT_GPU_DEVICE != copy_end->kind || copy_end->reached) {
+    if (opal_umrddt_gpu_is_near(copy_end)) {
         return REACH_KERNELS;
     }
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify((const void *) (uintptr_t) address, &memory)) {

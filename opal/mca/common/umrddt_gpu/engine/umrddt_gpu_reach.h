@@ -39,6 +39,12 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
                                               const opal_umrddt_gpu_copy_end_t *copy_end,
                                               bool kernels);
 
+/* True if an engine reaches a place, whatever its methods: a device may access system memory. */
+static inline bool opal_umrddt_gpu_is_near(const opal_umrddt_gpu_copy_end_t *copy_end)
+{
+    return OPAL_UMRDDT_GPU_DEVICE != copy_end->kind || copy_end->reached;
+}
+
 /*
  * For driver copies: the contexts that they must name, if any.
  *

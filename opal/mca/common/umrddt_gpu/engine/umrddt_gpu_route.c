@@ -63,7 +63,8 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
     OPAL_THREAD_LOCK(&engine->lock);
     found = find(engine, route);
     if (OPAL_LIKELY(NULL != found)) {
-        *route = *found;
+        route->n = found->n;
+        memcpy(route->box, found->box, found->n * sizeof(found->box[0]));
     }
     OPAL_THREAD_UNLOCK(&engine->lock);
     if (OPAL_LIKELY(NULL != found)) {
