@@ -69,12 +69,12 @@ typedef enum mca_pml_umrddt_contiguous_t {
     X(MEMORY, memory, 2, MCA_PML_UMRDDT_MEMORY_GPU, 0, 0, \
       "Memory whose messages umrddt handles: gpu, host (system memory), or all") \
     X(SCHEME, scheme, 3, MCA_PML_UMRDDT_SCHEME_AUTO, 0, 0, \
-      "Protocol of messages: umr (mkeys on both sides), sgl or direct " \
-      "(writes with scatter/gather lists, without mkeys), ipc (a GPU of the " \
-      "receiver reads the sender's GPU memory, same node only), pack-gdr, " \
+      "Protocol of messages: umr (mkeys on both sides); sgl or direct " \
+      "(writes with scatter/gather lists, without mkeys); ipc (a GPU of the " \
+      "receiver reads the sender's GPU memory, same node only); pack-gdr, " \
       "pack-staged, pack-host (packed in chunks: in GPU memory that the " \
-      "HCAs access; through system memory; in system memory), base or host " \
-      "(everything by the base PML), or auto (ipc if possible, otherwise " \
+      "HCAs access; through system memory; in system memory); base or host " \
+      "(everything by the base PML); or auto (ipc if possible, otherwise " \
       "an HCA, otherwise packed). The info key of the same name sets it for one communicator") \
     X(GPU_BASE, base_gpu, 3, MCA_PML_UMRDDT_GPU_BASE_AUTO, 0, 0, \
       "Buffers in GPU memory that the base PML gets unchanged: yes (all " \
