@@ -58,11 +58,11 @@ enum {
     X(INT, gid_index, 4, -1, -1, 255, \
       "Index of the port's GID to use. -1: on Ethernet the first RoCE v2 GID of " \
       "an IPv4 address, else the first RoCE v2 GID, else 0; on InfiniBand 0") \
-    X(UINT, mkeys, 5, 64, 2, 1u << 20, \
+    X(UINT, mkeys, 6, 64, 2, 1u << 20, \
       "Number of mkeys to create at start-up (each costs a system call)") \
-    X(UINT, mkeys_step, 5, 32, 1, 1u << 20, \
+    X(UINT, mkeys_step, 6, 32, 1, 1u << 20, \
       "Number of mkeys to create at a time when more are needed") \
-    X(UINT, mkeys_low, 5, 50, 0, 100, \
+    X(UINT, mkeys_low, 6, 50, 0, 100, \
       "A helper thread creates more mkeys when the free ones for sends or for " \
       "receives are fewer than this percentage of btl_umr_mkeys. 0: no helper " \
       "thread; a message that finds none creates them") \
@@ -128,7 +128,7 @@ enum {
     X(UINT, mtu, 6, 0, 0, UINT_MAX, \
       "Path MTU in bytes (256, 512, 1024, 2048 or 4096). 0: the smaller one of " \
       "the two ports'") \
-    X(UINT, key_cache, 5, 1024, 0, 1u << 20, \
+    X(UINT, key_cache, 6, 1024, 0, 1u << 20, \
       "Number of key sets that stay mapped after their message, for the next " \
       "one with the same datatype and buffer. 0: none") \
     X(BOOL, plain_keys, 7, true, 0, 0, \
@@ -136,7 +136,7 @@ enum {
       "which stays valid as long as the registration. 0: only by mkeys, which " \
       "the HCA refuses once the message is complete; costs one more mapping " \
       "(UMR)") \
-    X(UINT, rebuilds, 5, 8, 0, 16, \
+    X(UINT, rebuilds, 6, 8, 0, 16, \
       "Number of consecutive attempts to replace a failed queue pair, after 4 " \
       "messages without it, then 8, 16, ... A new one counts as working after " \
       "some hundred operations. 0: a failed one is not replaced") \
@@ -145,7 +145,7 @@ enum {
       "otherwise the child may get the page, and the device the old one. 1: " \
       "always, and no device without it; 0: never; -1: on kernels before Linux " \
       "5.12, if available") \
-    X(BOOL, selftest, 5, true, 0, 0, \
+    X(BOOL, selftest, 6, true, 0, 0, \
       "Test the device before use: gather and scatter bytes through two mkeys, " \
       "compare all bytes, and verify that an invalidated key is refused") \
     X(BOOL, rdma, 4, false, 0, 0, \
