@@ -29,13 +29,13 @@
       "Priority of the component; must be higher than that of the " \
       "components that do the work. Negative: not used, and collectives " \
       "on GPU memory fail, or are handled by an Open MPI with CUDA") \
-    X(SIZE, pinned, 5, (size_t) 64 << 20, 0, SIZE_MAX, \
+    X(SIZE, pinned, 6, (size_t) 64 << 20, 0, SIZE_MAX, \
       "Bytes of pml_umrddt_gpu_pinned, at most, for the buffers of collectives on GPU memory; " \
       "larger ones use pageable memory, which is slower") \
     X(BOOL, direct, 5, true, 0, 0, \
       "Send the data of collectives from GPU to GPU: of blocking ones if all processes have " \
       "their buffers in GPU memory; false: through system memory. The same in all processes") \
-    X(SIZE, direct_min, 5, 4096, 1, SIZE_MAX, \
+    X(SIZE, direct_min, 6, 4096, 1, SIZE_MAX, \
       "Parts of a collective with fewer bytes go through system memory, without an " \
       "agreement of the processes. The same in all processes") \
     X(UINT, direct_messages, 9, 64, 1, INT_MAX, \

@@ -69,12 +69,12 @@ typedef enum mca_pml_umrddt_contiguous_t {
     X(MEMORY, memory, 2, MCA_PML_UMRDDT_MEMORY_GPU, 0, 0, \
       "Memory whose messages umrddt handles: gpu, host (system memory), or all") \
     X(SCHEME, scheme, 3, MCA_PML_UMRDDT_SCHEME_AUTO, 0, 0, \
-      "Protocol of messages: umr (mkeys on both sides), sgl or direct " \
-      "(writes with scatter/gather lists, without mkeys), ipc (a GPU of the " \
-      "receiver reads the sender's GPU memory, same node only), pack-gdr, " \
+      "Protocol of messages: umr (mkeys on both sides); sgl or direct " \
+      "(writes with scatter/gather lists, without mkeys); ipc (a GPU of the " \
+      "receiver reads the sender's GPU memory, same node only); pack-gdr, " \
       "pack-staged, pack-host (packed in chunks: in GPU memory that the " \
-      "HCAs access; through system memory; in system memory), base or host " \
-      "(everything by the base PML), or auto (ipc if possible, otherwise " \
+      "HCAs access; through system memory; in system memory); base or host " \
+      "(everything by the base PML); or auto (ipc if possible, otherwise " \
       "an HCA, otherwise packed). The info key of the same name sets it for one communicator") \
     X(GPU_BASE, base_gpu, 3, MCA_PML_UMRDDT_GPU_BASE_AUTO, 0, 0, \
       "Buffers in GPU memory that the base PML gets unchanged: yes (all " \
@@ -85,7 +85,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "PML), take (handle), or auto (handle those of at least " \
       "contiguous_min bytes if that is set; otherwise pass messages to " \
       "remote nodes through if the base PML can get the buffer)") \
-    X(SIZE, contiguous_min, 4, 0, 0, SIZE_MAX, \
+    X(SIZE, contiguous_min, 6, 0, 0, SIZE_MAX, \
       "Smallest contiguous message in GPU memory, in bytes, that umrddt " \
       "handles where it handles such messages. 0: as min_size") \
     X(BOOL, small_hints, 4, true, 0, 0, \
@@ -101,7 +101,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "Largest number of keys in one CTS (%u bytes each), 1 to %u. A " \
       "message that needs more keys takes several rounds",\
       (unsigned) sizeof(mca_pml_umrddt_wire_key_t), 65536u) \
-    X(BOOL, mkey_cache, 5, true, 0, 0, \
+    X(BOOL, mkey_cache, 6, true, 0, 0, \
       "Cache the mapped keys of a message for the next one with the same " \
       "datatype and buffer. 0: map keys for each message") \
     X(UINT, key_sets, 6, 32, 0, MCA_PML_UMRDDT_MAX_SLOTS, \
@@ -120,7 +120,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "receiver that a sender caches, 0 to %u; with ipc, of each sender " \
       "that a receiver caches",\
       MCA_PML_UMRDDT_CACHED_FLAT >> 10, MCA_PML_UMRDDT_MAX_SLOTS) \
-    X(SIZE, layout_cache_size, 5, 64u << 20, 0, SIZE_MAX, \
+    X(SIZE, layout_cache_size, 6, 64u << 20, 0, SIZE_MAX, \
       "Bound on the memory of cached layouts, in bytes") \
     X(GPU_SCHEME, gpu_scheme, 6, OPAL_UMRDDT_GPU_HOW_AUTO, 0, 0, \
       "How a GPU copies between layouts: blocks (one copy per block), " \
@@ -188,7 +188,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
     X(SIZE, pack_scratch, 6, (size_t) 64 << 20, 0, SIZE_MAX, \
       "Bound on the GPU memory, in bytes, for chunks that are packed " \
       "there") \
-    X(BOOL, pack_hca, 5, true, 0, 0, \
+    X(BOOL, pack_hca, 6, true, 0, 0, \
       "Send chunks in system memory by the HCA if both sides have one; " \
       "otherwise by the base PML") \
     X(UINT, refusal_timeout, 8, 60, 0, UINT_MAX, \
@@ -209,7 +209,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "selects protocols. Empty: the user's or the system's file for this " \
       "hardware, if there is one. none: auto uses its rules. defaults: " \
       "tuning parameters of no particular machine") \
-    X(UINT, reuse, 5, 1, 0, UINT_MAX, \
+    X(UINT, reuse, 6, 1, 0, UINT_MAX, \
       "With a tuning file: the number of messages for which a datatype " \
       "and buffer are expected to be used. Set-up costs are divided by it") \
     X(BOOL, explain, 3, false, 0, 0, \

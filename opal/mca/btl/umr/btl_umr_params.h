@@ -71,21 +71,21 @@ enum {
       "Index of the port's GID to use. -1: on Ethernet the first one of RoCE v2 " \
       "(else v1) of an IPv4 address, else of a global IPv6 address, else of a " \
       "link-local one, and no port without any; on InfiniBand 0") \
-    X(INT, pkey, 4, -1, -1, 0xffff, \
+    X(INT, pkey, 5, -1, -1, 0xffff, \
       "Partition (InfiniBand): the number of a pkey, with or without the bit of " \
       "full members (0x8001 or 1). -1: the first one of the port in which it is " \
       "a full member") \
-    X(UINT, service_level, 5, 0, 0, 15, \
+    X(UINT, service_level, 6, 0, 0, 15, \
       "InfiniBand service level of all packets; on Ethernet the priority of a " \
       "VLAN") \
-    X(INT, traffic_class, 5, -1, -1, 255, \
+    X(INT, traffic_class, 6, -1, -1, 255, \
       "Traffic class of packets with a global header: on RoCE v2 the upper six " \
       "bits are the DSCP. -1: 106 on RoCE v2 (DSCP 26, as UCX), else 0") \
-    X(UINT, mkeys, 5, 64, 2, 1u << 20, \
+    X(UINT, mkeys, 6, 64, 2, 1u << 20, \
       "Number of mkeys to create at start-up (each costs a system call)") \
-    X(UINT, mkeys_step, 5, 32, 1, 1u << 20, \
+    X(UINT, mkeys_step, 6, 32, 1, 1u << 20, \
       "Number of mkeys to create at a time when more are needed") \
-    X(UINT, mkeys_low, 5, 50, 0, 100, \
+    X(UINT, mkeys_low, 6, 50, 0, 100, \
       "A helper thread creates more mkeys when the free ones for sends or for " \
       "receives are fewer than this percentage of btl_umr_mkeys. 0: no helper " \
       "thread; a message that finds none creates them") \
@@ -155,7 +155,7 @@ enum {
     X(UINT, mtu, 6, 0, 0, UINT_MAX, \
       "Path MTU in bytes (256, 512, 1024, 2048 or 4096). 0: the smaller one of " \
       "the two ports'") \
-    X(UINT, key_cache, 5, 1024, 0, 1u << 20, \
+    X(UINT, key_cache, 6, 1024, 0, 1u << 20, \
       "Number of key sets that stay mapped after their message, for the next " \
       "one with the same datatype and buffer. 0: none") \
     X(BOOL, plain_keys, 7, true, 0, 0, \
@@ -163,7 +163,7 @@ enum {
       "which stays valid as long as the registration. 0: only by mkeys, which " \
       "the HCA refuses once the message is complete; costs one more mapping " \
       "(UMR)") \
-    X(UINT, rebuilds, 5, 8, 0, 16, \
+    X(UINT, rebuilds, 6, 8, 0, 16, \
       "Number of consecutive attempts to replace a failed queue pair, after 4 " \
       "messages without it, then 8, 16, ... A new one counts as working after " \
       "some hundred operations. 0: a failed one is not replaced") \
@@ -172,7 +172,7 @@ enum {
       "otherwise the child may get the page, and the device the old one. 1: " \
       "always, and no device without it; 0: never; -1: on kernels before Linux " \
       "5.12, if available") \
-    X(UINT, selftest, 5, MCA_BTL_UMR_SELFTEST_ONCE, 0, MCA_BTL_UMR_SELFTEST_MAX - 1, \
+    X(UINT, selftest, 6, MCA_BTL_UMR_SELFTEST_ONCE, 0, MCA_BTL_UMR_SELFTEST_MAX - 1, \
       "Test the device before use: gather and scatter bytes through two mkeys " \
       "and compare all bytes. A device that fails is used without UMR. 0: no " \
       "test; 1: also verify that old keys are refused, once a boot, device and " \
