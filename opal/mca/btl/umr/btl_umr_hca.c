@@ -25,7 +25,6 @@
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
-#include "umrddt_help.h"
 
 /**
  * Keys that wait for an invalidation, lost it, or were cached must not stay usable for a peer.
@@ -160,10 +159,7 @@ static int umr_start(mca_btl_umr_hca_t *hca)
         }
         mca_btl_umr_mkeys_stop(hca);
         rc = OPAL_ERR_NOT_SUPPORTED;
-        if (mca_btl_umr_params.plain_keys) {
-            umrddt_show_help("help-btl-umr.txt", "umr-failed", true, opal_process_info.nodename,
-                             mca_btl_umr.why);
-        }
+        hca->umr_failed = true;
     }
     return OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys ? plain_start(hca) : rc;
 }
@@ -172,7 +168,7 @@ int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t 
 {
     int rc;
 
-    hca->failed = hca->lost = false;
+    hca->failed = hca->lost = hca->umr_failed = false;
     hca->events_noted = 0;
     rc = mca_btl_umr_device_open(candidate, &hca->device);
     if (OPAL_SUCCESS != rc) {
