@@ -45,15 +45,15 @@ typedef struct mca_btl_umr_hca_events_t {
 struct mca_btl_umr_hca_t {
     uint32_t index; /**< index in mca_btl_umr.hcas */
     const mca_btl_umr_hca_events_t *events;
-    bool used;       /**< included in mca_btl_umr.used */
-    bool failed;     /**< the queue pair for mappings broke: no keys until it is rebuilt */
-    bool umr_failed; /**< UMR did not pass the self-test */
-    bool lost; /**< the device failed (btl_umr_event.c): nothing is posted or polled any more */
+    bool used;   /**< included in mca_btl_umr.used */
+    bool failed; /**< the queue pair for mappings broke: no keys until it is rebuilt */
+    bool lost;   /**< the device failed (btl_umr_event.c): nothing is posted or polled any more */
     uint32_t events_noted; /**< kinds of events that were logged, a bit for each */
     mca_btl_umr_caps_t caps;
     mca_btl_umr_stats_t stats;
     mca_btl_umr_device_t device;
     mca_btl_umr_mkeys_t mkeys;
+    bool umr_failed; /**< UMR did not pass the self-test */
     mca_btl_umr_refill_t refill;
     mca_btl_umr_klm_t klm;
     opal_iov_cache_limits_t window; /**< capacity of one mkey that maps memory directly */

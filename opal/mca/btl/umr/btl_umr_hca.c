@@ -149,6 +149,7 @@ static int umr_start(mca_btl_umr_hca_t *hca)
     int rc;
 
     memset(&hca->caps, 0, sizeof(hca->caps));
+    hca->umr_failed = false;
     rc = mca_btl_umr_mkeys_start(hca);
     if (OPAL_SUCCESS == rc) {
         mca_btl_umr_strided_start(hca);
@@ -168,7 +169,7 @@ int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t 
 {
     int rc;
 
-    hca->failed = hca->lost = hca->umr_failed = false;
+    hca->failed = hca->lost = false;
     hca->events_noted = 0;
     rc = mca_btl_umr_device_open(candidate, &hca->device);
     if (OPAL_SUCCESS != rc) {
