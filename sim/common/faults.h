@@ -42,33 +42,35 @@ struct faults {
 };
 
 /** Faults of HCAs: name, meaning of HOW ("": none), help. */
-#define FAULTS_OF_HCAS(X)                                                                      \
-    X(command, "",                                                                             \
-      "a command to the kernel, except one that releases, fails for lack of memory        ")   \
-    X(mkey, "", "the creation of an mkey fails")                                               \
-    X(reg, "", "a registration fails")                                                         \
-    X(umr, "", "a UMR work request completes with an error")                                   \
-    X(write, "", "an RDMA write completes with a remote access error, and nothing is written") \
-    X(send, "", "a send completes with an error")                                              \
-    X(qp, "", "a work request and all behind it are flushed: its queue pair fails (QP_FATAL)") \
-    X(deaf, "",                                                                                \
-      "after a received write with immediate data, which succeeds, its queue pair fails, "     \
-      "and the peer gets no report")                                                           \
-    X(device, "",                                                                              \
-      "at a work request its device is lost: all queue pairs fail (DEVICE_FATAL), and "        \
-      "no object can be created")                                                              \
-    X(silent, "",                                                                              \
-      "at a work request its device fails as hardware does (DEVICE_FATAL): nothing is "        \
-      "flushed, and no completion comes any more")                                             \
-    X(cq, "",                                                                                  \
-      "at a work request its completion queue fails (CQ_ERR), which loses all further "        \
-      "completions")                                                                           \
-    X(port, "",                                                                                \
-      "at a work request its device reports PORT_ERR and GID_CHANGE, twice each; nothing "     \
-      "else happens")                                                                          \
-    X(rnr, "TIMES", "an arriving message finds no receive, so many times (default 1)")         \
-    X(late, "US",                                                                              \
-      "a work request, and all after it, start so many microseconds later (default 1000)")     \
+#define FAULTS_OF_HCAS(X)                                                                         \
+    X(command, "",                                                                                \
+      "a command to the kernel, except one that releases, fails for lack of memory        ")      \
+    X(mkey, "", "the creation of an mkey fails")                                                  \
+    X(reg, "", "a registration fails")                                                            \
+    X(umr, "", "a UMR work request completes with an error")                                      \
+    X(write, "", "an RDMA write completes with a remote access error, and nothing is written")    \
+    X(send, "", "a send completes with an error")                                                 \
+    X(qp, "", "a work request and all behind it are flushed: its queue pair fails (QP_FATAL)")    \
+    X(deaf, "",                                                                                   \
+      "after a received write with immediate data, which succeeds, its queue pair fails, "        \
+      "and the peer gets no report")                                                              \
+    X(device, "",                                                                                 \
+      "at a work request its device is lost: all queue pairs fail (DEVICE_FATAL), and "           \
+      "no object can be created")                                                                 \
+    X(silent, "",                                                                                 \
+      "at a work request its device fails as hardware does (DEVICE_FATAL): nothing is "           \
+      "flushed, and no completion comes any more")                                                \
+    X(cq, "",                                                                                     \
+      "at a work request its completion queue fails (CQ_ERR), which loses all further "           \
+      "completions")                                                                              \
+    X(port, "",                                                                                   \
+      "at a work request its device reports PORT_ERR and GID_CHANGE, twice each; nothing "        \
+      "else happens")                                                                             \
+    X(route, "ERRNO", "the connection of a queue pair fails (default ETIMEDOUT, after route_ms)") \
+    X(probe, "US", "a write of no bytes starts so many microseconds later (default 1000)")        \
+    X(rnr, "TIMES", "an arriving message finds no receive, so many times (default 1)")            \
+    X(late, "US",                                                                                 \
+      "a work request, and all after it, start so many microseconds later (default 1000)")        \
     X(kill, "", "at a work request, or a kernel or copy of a GPU, the process is killed (SIGKILL)")
 
 enum fault_of_hca {

@@ -270,10 +270,15 @@ static int find_route(int device, const struct ib_uverbs_modify_qp *r)
 {
     const struct sim_port *port = &sim.conf.ports[device];
     struct timespec time = {sim.conf.route_ms / 1000, sim.conf.route_ms % 1000 * 1000000l};
+    const struct fault *fault;
     int rc = port->route;
 
     if (0 == (r->attr_mask & IBV_QP_AV)) {
         return 0;
+    }
+    fault = sim_fault(FAULT_route);
+    if (NULL != fault) {
+        rc = 0 == fault->how ? ETIMEDOUT : (int) fault->how;
     }
     if (0 == rc && port->eth
         && !sim_here_route(&sim.conf, device, r->dest.sgid_index, r->dest.dgid)) {

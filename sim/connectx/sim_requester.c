@@ -184,7 +184,7 @@ static void breaks(struct sim_qp *qp)
     }
 }
 
-/* A write that only tests the connection: no planned fault counts it. */
+/* A write that only tests the connection: of the planned faults only probe counts it. */
 static bool is_probe(const struct sim_req *req)
 {
     return MLX5_OPCODE_RDMA_WRITE == req->wqe.opcode && 0 == req->length;
@@ -349,7 +349,7 @@ static bool transmit_one(struct sim_qp *qp, uint64_t now)
     }
     if (!req->begun) {
         if (0 == req->not_before) {
-            const struct fault *fault = is_probe(req) ? NULL : sim_fault(FAULT_late);
+            const struct fault *fault = sim_fault(is_probe(req) ? FAULT_probe : FAULT_late);
 
             req->not_before = now + sim_delay();
             if (NULL != fault) {

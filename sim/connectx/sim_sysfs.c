@@ -21,7 +21,7 @@
 #include "sim_here.h"
 
 /* Changes whenever the contents change, so that an old tree is never taken for a new one. */
-#define TREE_VERSION 6
+#define TREE_VERSION 7
 
 /* Bytes of the tree's path, at most. */
 #define LONGEST 160
@@ -41,7 +41,7 @@ static uint64_t hash_of(const struct sim_conf *conf)
             hash = (hash ^ (uint8_t) text[at]) * 1099511628211ULL; \
         }                                                          \
     } while (0)
-    ADD("%d %d %d %s", conf->devices, conf->nodes, conf->switches,
+    ADD("%d %d %d %d %s", conf->devices, conf->nodes, conf->switches, conf->down,
         NULL == conf->machine ? "" : conf->machine->name);
     for (d = 0; d < conf->devices; d++) {
         const struct sim_port *port = &conf->ports[d];
@@ -272,6 +272,7 @@ static int put_device(const struct sim_conf *conf, const char *base, int d)
     PUT("hw_rev", "0\n");
     PUT("board_id", "UMRDDT_SIM_0001\n");
     PUT("node_desc", "software ConnectX of umrddt\n");
+    PUT("ports/1/state", "%s\n", d + 1 == conf->down ? "1: DOWN" : "4: ACTIVE");
     sim_port_rate(&conf->ports[d], rate, sizeof(rate));
     PUT("ports/1/rate", "%s\n", rate);
     PUT("ports/1/link_layer", "%s\n", conf->ports[d].eth ? "Ethernet" : "InfiniBand");

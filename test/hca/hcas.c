@@ -637,7 +637,7 @@ static void hcas_dead(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
     bool send = 0 == harness.rank;
-    mca_btl_umr_endpoint_t *first = harness.endpoint, *dead, *near;
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *dead, *near, *beside[8];
 
     areas_begin();
     dead = agree(send, first, areas[1]);
@@ -656,6 +656,9 @@ static void hcas_dead(void)
         start = MPI_Wtime();
         CHECK_RC(OPAL_SUCCESS,
                  harness.hca->put(dead, keyset, &remote, 1, NULL, harness_done, &done));
+        for (size_t i = harness.hca->endpoints_beside(first, beside, 8); 0 < i; --i) {
+            CHECK(dead != beside[i - 1], "parts of messages wait for the answer");
+        }
         (void) move(send, 0, 30);
         CHECK(0 == done.calls, "status %d of the lane that does not work", done.status);
         WAIT_UNTIL(0 < done.calls);
@@ -677,28 +680,161 @@ static void hcas_dead(void)
     areas_end();
 }
 
+/** Plan faults of the software HCA; NULL: keep the plan. @return number of those that occurred */
+static int faults(const char *plan)
+{
+    int (*set)(const char *, int) =
+        (int (*)(const char *, int)) dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
+    int came = NULL == set ? -1 : set(plan, 1);
+
+    CHECK(0 <= came, "only the software HCA has faults");
+    return came;
+}
+
+/** The network loses the first probe some times: the lane works nevertheless. */
+static void hcas_slow(void)
+{
+    bool send = 0 == harness.rank;
+    mca_btl_umr_endpoint_t *endpoint;
+
+    areas_begin();
+    (void) faults("probe:1:1500000");
+    endpoint = move(send, 1, 40);
+    CHECK(!send || 1 == faults(NULL), "%d probes", faults(NULL));
+    CHECK(endpoint != harness.endpoint && !harness.hca->endpoint_broken(endpoint), "broken");
+    (void) faults("");
+    areas_end();
+}
+
+/** The only lane is not given up, so it needs no probe. */
+static void hcas_alone(void)
+{
+    areas_begin();
+    (void) faults("probe:1-:3000000");
+    (void) move(0 == harness.rank, 0, 41);
+    CHECK(0 == faults(NULL), "%d probes", faults(NULL));
+    (void) faults("");
+    areas_end();
+}
+
 /**
- * No route between the ports: connecting fails after some time, and is not tried again. (No lane
- * works, so the test has no connection.)
+ * Messages, as the users of the HCA begin them, until the lane of one area works.
+ *
+ * @return false: it does not after many
+ */
+static bool begin_many(bool send, int area)
+{
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *endpoint = NULL;
+    unsigned int lane = hca_of(near_to(first, areas[area]));
+    mca_btl_umr_address_t mine, theirs;
+    int works = 0;
+
+    for (int i = 0; i < 600 && 0 == works; ++i) {
+        int broken = 0;
+
+        if (send) {
+            endpoint = near_to(first, areas[area]);
+            broken = harness.hca->endpoint_broken(endpoint) ? 1 : 0;
+        }
+        MPI_Bcast(&broken, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        if (0 != broken) {
+            harness_progress_for(0.001); /* a message by the base PML */
+            continue;
+        }
+        if (send) {
+            harness.hca->endpoint_address(endpoint, &mine);
+            MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, &theirs, sizeof(theirs),
+                         MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            if (OPAL_SUCCESS == harness.hca->endpoint_connect(endpoint, &theirs)) {
+                works = lane == hca_of(endpoint);
+            } else {
+                harness.hca->endpoint_refused(endpoint, &theirs);
+            }
+        } else {
+            MPI_Recv(&theirs, sizeof(theirs), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            /* The flush of an old queue pair takes some time. */
+            for (int k = 0; k < 1000; ++k) {
+                endpoint = harness.hca->endpoint_at(first, &theirs);
+                if (!harness.hca->endpoint_refuses(endpoint, &theirs, &mine)) {
+                    (void) harness.hca->endpoint_connect(endpoint, &theirs);
+                    break;
+                }
+                harness_progress();
+            }
+            harness.hca->endpoint_address(endpoint, &mine);
+            MPI_Send(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD);
+        }
+        MPI_Bcast(&works, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        harness_progress_for(0.001);
+    }
+    return 0 != works;
+}
+
+/** A search for a route fails twice. The lane, one of several or the only one, is tried again. */
+static void hcas_route(void)
+{
+    bool send = 0 == harness.rank;
+
+    areas_begin();
+    if (send && harness.endpoint == near_to(harness.endpoint, areas[1])) {
+        harness.hca->endpoint_break(harness.endpoint); /* it is connected */
+    }
+    if (send) {
+        (void) faults("route:1-2:113");
+    }
+    CHECK(begin_many(send, 1), "it is not tried again");
+    CHECK(!send || 2 == faults(NULL), "%d failed", faults(NULL));
+    (void) faults("");
+    (void) move(send, 1, 42);
+    areas_end();
+}
+
+/** No search for a route succeeds: one of several lanes is tried three times. */
+static void hcas_no_route(void)
+{
+    bool send = 0 == harness.rank;
+
+    areas_begin();
+    if (send) {
+        (void) faults("route:1-:113");
+    }
+    CHECK(!begin_many(send, 1), "it works");
+    CHECK(!send || 3 == faults(NULL), "%d failed", faults(NULL));
+    (void) faults("");
+    (void) move(send, 0, 43);
+    areas_end();
+}
+
+/**
+ * No route between the ports of the only lane: connecting fails after some time, and is tried
+ * again as often as any replacement of a queue pair. (No lane works, so the test has no
+ * connection.)
  */
 void hcas_print_no_route(void)
 {
     mca_btl_umr_address_t mine, theirs;
+    mca_btl_umr_endpoint_t *last;
     double start;
-    int calls = 0;
+    int more = 0;
 
     CHECK_RC(OPAL_SUCCESS, begin());
-    harness.hca->endpoint_address(harness.endpoint, &mine);
+    last = harness.endpoint;
+    harness.hca->endpoint_address(last, &mine);
     MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, &theirs, sizeof(theirs), MPI_BYTE,
                  harness.peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     start = MPI_Wtime();
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 1100; ++i) {
         mca_btl_umr_endpoint_t *endpoint = near_to(harness.endpoint, &mine);
 
-        calls += endpoint != harness.endpoint ? 1 : 0;
+        more += endpoint != last ? 1 : 0;
+        last = endpoint;
+        /* The peer's address has the generation of its queue pair. */
+        harness.hca->endpoint_address(endpoint, &mine);
+        theirs.psn = htonl((ntohl(mine.psn) & 0xff000000) | (ntohl(theirs.psn) & 0xffffff));
         CHECK_RC(OPAL_ERR_UNREACH, harness.hca->endpoint_connect(endpoint, &theirs));
     }
-    printf("rank %d: %d more, %s\n", harness.rank, calls,
+    printf("rank %d: %d more, %s\n", harness.rank, more,
            0.2 <= MPI_Wtime() - start ? "late" : "at once");
     fflush(stdout);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -722,8 +858,11 @@ static void hcas_class(void)
     CHECK(gid == attr.ah_attr.grh.sgid_index, "GID %u", attr.ah_attr.grh.sgid_index);
 }
 
-const struct test hca_tests[] = {
-    {"hcas_class", hcas_class},     {"hcas_dead", hcas_dead},     {"hcas_near", hcas_near},
-    {"hcas_unknown", hcas_unknown}, {"hcas_moved", hcas_moved},   {"hcas_apart", hcas_apart},
-    {"hcas_break", hcas_break},     {"hcas_fail", hcas_fail},     {"hcas_strange", hcas_strange},
-    {"hcas_deaf", hcas_deaf},       {"hcas_beside", hcas_beside}, {NULL, NULL}};
+const struct test hca_tests[] = {{"hcas_class", hcas_class},       {"hcas_dead", hcas_dead},
+                                 {"hcas_near", hcas_near},         {"hcas_unknown", hcas_unknown},
+                                 {"hcas_moved", hcas_moved},       {"hcas_apart", hcas_apart},
+                                 {"hcas_break", hcas_break},       {"hcas_fail", hcas_fail},
+                                 {"hcas_strange", hcas_strange},   {"hcas_deaf", hcas_deaf},
+                                 {"hcas_beside", hcas_beside},     {"hcas_slow", hcas_slow},
+                                 {"hcas_alone", hcas_alone},       {"hcas_route", hcas_route},
+                                 {"hcas_no_route", hcas_no_route}, {NULL, NULL}};

@@ -208,6 +208,13 @@ UMRDDT_GPU=fail=cuDeviceGetPCIBusId:*:801
 said "a driver that does not tell" --gpus "mlx5_1:1 mlx5_1:1 mlx5_1:1 mlx5_1:1" "mlx5_2:1 mlx5_2:1 mlx5_2:1 mlx5_2:1"
 unset UMRDDT_GPU
 device0="" device1="" HCA_SIM=""
+# Only rank 0 has a port beside a GPU: all of its ports pair.
+two switches=1
+at 0 80 pci0000:20/0000:20:01.0
+at 0 81 pci0000:60/0000:60:01.0
+at 0 01 pci0000:20/0000:20:02.0
+rm -r "$tree"/1/bus/pci/devices/0000:0*
+said "GPUs on one side only" --lanes "$both_hcas" "mlx5_0:1 mlx5_1:1 mlx5_1:1 mlx5_1:1"
 
 # The HCA of a message.
 two
@@ -239,13 +246,21 @@ for rank in 0 1; do
         node $rank $device $device
     done
 done
+mca="--mca btl_umr_timeout 15"
 run "a lane whose ports do not reach each other" hcas_dead
-mca="--mca btl_umr_srq_depth 0"
+mca="$mca --mca btl_umr_srq_depth 0"
 run "the same, receives of their own" hcas_dead
 mca=""
-trees 2 link=eth,gids=v4,fabric=a/b,route_ms=250
+two
+run "a slow answer to a probe" hcas_slow
+run "a route that is found later" hcas_route
+run "a route that is not found" hcas_no_route
+trees 1
+mca="--mca btl_umr_timeout 10"
+run "no probe of the only lane" hcas_alone hcas_route
+trees 2 link=eth,gids=v4,fabric=a/b,route_ms=50
 mca="--mca btl_umr_max_hcas 1"
-said "no route" --no-route "0 more, late" "0 more, late"
+said "no route of the only lane" --no-route "8 more, late" "8 more, late"
 mca=""
 two umr=off
 run "no UMR" hcas_unknown hcas_break

@@ -85,15 +85,25 @@ ports "both equally fast, Ethernet at the GPUs" link=ib/eth,width=4,fabric=s/c "
     "mlx5_0:1: InfiniBand of 100 Gb/s beside Ethernet of 100 Gb/s: used only if"
 ports "half of the rate, and less" "devices=3,speed=edr/hdr/fdr" "" "" "mlx5_1:1 mlx5_0:1" "mlx5_1:1 mlx5_0:1"
 
+# Ports that are down take no part in the turns.
+ports "the first port is down" "devices=3,down=0" "" "" "mlx5_1:1 mlx5_2:1" "mlx5_2:1 mlx5_1:1" "mlx5_0:0: found, distance 255; down"
+ports "Ethernet has no partitions" "link=eth" "" OMPI_MCA_btl_umr_pkey=5 mlx5_0:1 mlx5_0:1 "mlx5_0:1: btl_umr_pkey is ignored"
+
 # A port that others cannot reach is not used, and does not keep the others from being used.
 ports "no address" "devices=2,link=eth,gids=zero/ll+v4" "" "" mlx5_1:1 mlx5_1:1 "mlx5_0:1: no GID is an address"
 ports "no route to itself" "devices=2,link=eth,route=timeout/ok,route_ms=20" "" "" mlx5_1:1 mlx5_1:1 \
     "mlx5_1:1: used, .* UMR: yes"
 ports "no route to itself, no UMR" "devices=2,umr=off,route=ok/network" "" "" mlx5_0:1 mlx5_0:1 \
-    "mlx5_1:1 failed the self-test: connecting to itself: Network is unreachable"
+    "not used: mlx5_1:1 cannot connect to itself: Network is unreachable"
+! grep -a "not used: mlx5_0" "$work/err" || bad "a line about a port that is used"
+ports "UMR of the first port fails" "devices=2,faults=umr:1" "" "" mlx5_1:1 mlx5_0:1 \
+    "not used: mlx5_0:1: the ports that are used have UMR: "
+! grep -a "UMR of a device failed" "$work/err" || bad "a message about a port that is not used"
+ports "UMR of the first port fails, by name" "devices=2,faults=umr:1" "" OMPI_MCA_btl_umr_device=mlx5_0,mlx5_1 mlx5_1:1 mlx5_0:1
+[ "$(grep -ac "not used: " "$work/err")" -eq 2 ] || bad "not one line for each port that is not used"
 absent "no address at all" link=eth,gids=zero+zero "" "no GID is an address" 1
 absent "no address by number" link=eth,gids=ll+zero OMPI_MCA_btl_umr_gid_index=1 "GID 1 is no address" 1
-absent "no route, no UMR" umr=off,route=invalid "" "connecting to itself" 1
+absent "no route, no UMR" umr=off,route=invalid "" "cannot connect to itself" 1
 absent "not in the partition" pkeys=0xffff+0x8005 OMPI_MCA_btl_umr_pkey=6 "not in the partition 0x0006" 1
 
 # class TITLE SIM_OPTIONS MPIRUN_OPTIONS "SERVICE_LEVEL TRAFFIC_CLASS PKEY_INDEX GID_INDEX"

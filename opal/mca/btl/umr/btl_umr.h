@@ -53,6 +53,7 @@ struct mca_btl_umr_hca_t {
     mca_btl_umr_stats_t stats;
     mca_btl_umr_device_t device;
     mca_btl_umr_mkeys_t mkeys;
+    bool umr_failed; /**< UMR did not pass the self-test */
     mca_btl_umr_refill_t refill;
     mca_btl_umr_klm_t klm;
     opal_iov_cache_limits_t window; /**< capacity of one mkey that maps memory directly */

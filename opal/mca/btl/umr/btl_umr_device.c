@@ -63,7 +63,7 @@ typedef struct candidates_t {
 } candidates_t;
 
 /** Add a candidate unless it is in the list. @return false: out of memory */
-static bool add(candidates_t *all, struct ibv_device *device, uint8_t port)
+static bool add(candidates_t *all, struct ibv_device *device, uint8_t port, bool down)
 {
     for (int i = 0; i < all->used; ++i) {
         if (all->found[i].device == device && all->found[i].port == port) {
@@ -80,8 +80,8 @@ static bool add(candidates_t *all, struct ibv_device *device, uint8_t port)
         all->found = found;
         all->room = room;
     }
-    all->found[all->used++] =
-        (mca_btl_umr_candidate_t){.device = device, .port = port, .distance = MCA_BTL_UMR_FAR};
+    all->found[all->used++] = (mca_btl_umr_candidate_t){
+        .device = device, .port = port, .distance = MCA_BTL_UMR_FAR, .down = down};
     return true;
 }
 
@@ -116,12 +116,12 @@ static bool add_ports(candidates_t *all, struct ibv_device *device)
     bool down, any = false;
 
     for (; 254 >= port && port_listed(device, port, &down); ++port) {
-        if (!down && !add(all, device, (uint8_t) port)) {
+        if (!down && !add(all, device, (uint8_t) port, false)) {
             return false;
         }
         any = any || !down;
     }
-    return any || add(all, device, 0);
+    return any || add(all, device, 0, 1 < port);
 }
 
 /** Report that no device has this name. */
@@ -149,11 +149,16 @@ static bool add_named(candidates_t *all, const char *text)
 {
     char name[64];
     uint8_t port = 0;
+    bool down = false;
 
     if (parse_name(text, name, sizeof(name), &port)) {
         for (int i = 0; i < all->count; ++i) {
             if (0 == strcmp(name, ibv_get_device_name(all->list[i]))) {
-                return 0 < port ? add(all, all->list[i], port) : add_ports(all, all->list[i]);
+                if (0 == port) {
+                    return add_ports(all, all->list[i]);
+                }
+                (void) port_listed(all->list[i], port, &down);
+                return add(all, all->list[i], port, down);
             }
         }
     }
@@ -282,12 +287,20 @@ static int choose_gid(mca_btl_umr_device_t *device)
     return 0 == best_rank ? OPAL_ERR_NOT_AVAILABLE : OPAL_SUCCESS;
 }
 
-/** Select the partition: that of btl_umr_pkey, or the first in which the port is a full member. */
+/**
+ * Select the partition: that of btl_umr_pkey, or the first in which the port is a full member. RoCE
+ * has the default partition only.
+ */
 static int choose_pkey(mca_btl_umr_device_t *device)
 {
     int wanted = mca_btl_umr_params.pkey;
     bool found = false;
 
+    if (0 <= wanted && IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer) {
+        MCA_BTL_UMR_VERBOSE(SETUP, "%s: btl_umr_pkey is ignored: Ethernet has no partitions",
+                            device->name);
+        wanted = -1;
+    }
     for (int i = 0; i < device->port_attr.pkey_tbl_len; ++i) {
         __be16 entry;
         uint16_t pkey;

@@ -86,8 +86,9 @@ typedef struct mca_btl_umr_candidate_t {
     bool ethernet;         /**< RoCE */
     bool at_gpu;           /**< of all candidates it is the nearest to some GPU of the node */
     bool spare;            /**< to be used only if no other one works */
-    bool no_umr;           /**< it works, without UMR */
-    uint32_t rate;         /**< in 100 Mb/s; 0: not known */
+    bool down;             /**< not active when the ports were listed; the last ones */
+    char *why;             /**< why it is not used; NULL: it is used, or was not tried */
+    uint32_t rate;         /**< in 100 Mb/s; 0: not known, or down */
     uint32_t gpu_distance; /**< from the GPU of this process; equal for all if not known */
 } mca_btl_umr_candidate_t;
 

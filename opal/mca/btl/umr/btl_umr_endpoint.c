@@ -330,7 +330,7 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
         MCA_BTL_UMR_LOG(endpoint->hca, "cannot connect to %s: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
         if (ETIMEDOUT == err || EHOSTUNREACH == err || ENETUNREACH == err || EADDRNOTAVAIL == err) {
-            mca_btl_umr_probe_give_up(endpoint, MCA_BTL_UMR_LANE_DEAD, strerror(err));
+            mca_btl_umr_probe_fail(endpoint, true, strerror(err));
         }
         mca_btl_umr_endpoint_fail(endpoint);
         return OPAL_ERR_UNREACH;

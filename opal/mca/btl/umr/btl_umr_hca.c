@@ -25,7 +25,6 @@
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
-#include "umrddt_help.h"
 
 /**
  * Keys that wait for an invalidation, lost it, or were cached must not stay usable for a peer.
@@ -150,6 +149,7 @@ static int umr_start(mca_btl_umr_hca_t *hca)
     int rc;
 
     memset(&hca->caps, 0, sizeof(hca->caps));
+    hca->umr_failed = false;
     rc = mca_btl_umr_mkeys_start(hca);
     if (OPAL_SUCCESS == rc) {
         mca_btl_umr_strided_start(hca);
@@ -160,10 +160,7 @@ static int umr_start(mca_btl_umr_hca_t *hca)
         }
         mca_btl_umr_mkeys_stop(hca);
         rc = OPAL_ERR_NOT_SUPPORTED;
-        if (mca_btl_umr_params.plain_keys) {
-            umrddt_show_help("help-btl-umr.txt", "umr-failed", true, opal_process_info.nodename,
-                             mca_btl_umr.why);
-        }
+        hca->umr_failed = true;
     }
     return OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys ? plain_start(hca) : rc;
 }

@@ -367,9 +367,9 @@ typedef struct mca_btl_umr_hca_ops_t {
 
     /**
      * Endpoints to the same process, one per pair of HCAs, for sending parts of one message in
-     * parallel:
-     * @p endpoint first, then the others that are not broken, in the order of the pairs, which is
-     * the same on both sides. Created at their first use.
+     * parallel: @p endpoint first, then the others that are not broken and do not wait for the
+     * answer to a probe, in the order of the pairs, which is the same on both sides. Created at
+     * their first use.
      *
      * @param[out] endpoints  room for @p max, which is at least 1
      *

@@ -96,17 +96,37 @@ static mca_btl_umr_hca_t *next_hca(void)
     return mca_btl_umr.hcas[index];
 }
 
+/** Note why a candidate is not used. (Without memory for the text there is none.) */
+static void refused(mca_btl_umr_candidate_t *candidate)
+{
+    free(candidate->why);
+    candidate->why = strdup(mca_btl_umr.why);
+}
+
+/** The HCA is open, but not used, since others have UMR. */
+static void without_umr(mca_btl_umr_candidate_t *candidate, const mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_refuse("%s: the ports that are used have UMR: %s", hca->device.name,
+                       hca->caps.umr.why);
+    refused(candidate);
+}
+
+/** The HCAs started so far, and the candidate of each. */
+typedef struct started_t {
+    mca_btl_umr_candidate_t *of[MCA_BTL_UMR_MAX_HCAS];
+    uint32_t wanted; /**< how many */
+} started_t;
+
 /**
  * Start one more HCA, if there is an entry for it.
  *
  * Messages may use any HCA, so the capabilities are those common to all: with one HCA without mkeys
- * all messages would go without mkeys.
+ * all messages would go without mkeys. So the first one with UMR replaces those without it.
  *
- * @param[in] without  one without UMR is wanted, too; false: it is noted in the candidate
- *
- * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why set
+ * @return OPAL_SUCCESS; OPAL_ERR_RESOURCE_BUSY: there are enough, and this one has no UMR either;
+ *         else OPAL_ERR_NOT_AVAILABLE with why set
  */
-static int add_hca(mca_btl_umr_candidate_t *candidate, bool without)
+static int add_hca(started_t *started, mca_btl_umr_candidate_t *candidate)
 {
     mca_btl_umr_hca_t *hca = next_hca();
     int rc;
@@ -119,23 +139,27 @@ static int add_hca(mca_btl_umr_candidate_t *candidate, bool without)
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    if (!without && !hca->caps.umr.usable) {
-        candidate->no_umr = true;
-        mca_btl_umr_refuse("%s", hca->caps.umr.why);
+    if (0 < mca_btl_umr.hca_count && hca->caps.umr.usable
+        && !mca_btl_umr_first()->caps.umr.usable) {
+        mca_btl_umr_hca_stop(hca);
+        while (0 < mca_btl_umr.hca_count) {
+            hca = mca_btl_umr.hcas[--mca_btl_umr.hca_count];
+            without_umr(started->of[mca_btl_umr.hca_count], hca);
+            mca_btl_umr_hca_stop(hca);
+        }
+        return add_hca(started, candidate);
+    }
+    if (0 < mca_btl_umr.hca_count && !hca->caps.umr.usable
+        && mca_btl_umr_first()->caps.umr.usable) {
+        without_umr(candidate, hca);
         mca_btl_umr_hca_stop(hca);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    if (hca->caps.umr.usable != mca_btl_umr_first()->caps.umr.usable) {
-        mca_btl_umr_refuse("%s: only one of it and %s has UMR", hca->device.name,
-                           mca_btl_umr_first()->device.name);
+    if (started->wanted <= mca_btl_umr.hca_count) {
         mca_btl_umr_hca_stop(hca);
-        return OPAL_ERR_NOT_AVAILABLE;
+        return OPAL_ERR_RESOURCE_BUSY;
     }
-    ++mca_btl_umr.hca_count;
-    MCA_BTL_UMR_VERBOSE(SETUP, "%s: used, %s, NUMA node %d%s, UMR: %s", hca->device.name,
-                        hca->caps.port, hca->device.numa,
-                        hca->device.at_gpu ? ", beside a GPU" : "",
-                        hca->caps.umr.usable ? "yes" : hca->caps.umr.why);
+    started->of[mca_btl_umr.hca_count++] = candidate;
     return OPAL_SUCCESS;
 }
 
@@ -146,7 +170,8 @@ static void log_candidates(const mca_btl_umr_candidate_t *candidates, int count)
         MCA_BTL_UMR_VERBOSE(SETUP, "%s:%u: found, distance %u%s",
                             ibv_get_device_name(candidates[i].device), candidates[i].port,
                             candidates[i].distance,
-                            candidates[i].spare ? "; only if no other one works"
+                            candidates[i].down    ? "; down"
+                            : candidates[i].spare ? "; only if no other one works"
                             : i < (int) mca_btl_umr_params.max_hcas
                                 ? ""
                                 : "; tried only if another one fails (btl_umr_max_hcas)");
@@ -187,31 +212,46 @@ static bool is_named(void)
     return NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
 }
 
-/**
- * Start HCAs of these candidates, until there are as many as configured. Those with UMR first: one
- * without it in front must not exclude the others.
- *
- * @param[out] first_why  why the first one is not used, of @p size bytes
- */
-static void start_some(mca_btl_umr_candidate_t *candidates, int count, char *first_why, size_t size)
+/** Start HCAs of these candidates, until there are as many as configured. */
+static void start_some(mca_btl_umr_candidate_t *candidates, int count)
 {
-    uint32_t wanted = mca_btl_umr_params.max_hcas;
+    started_t started = {.wanted = mca_btl_umr_params.max_hcas};
 
-    wanted = (uint32_t) count < wanted ? (uint32_t) count : wanted;
-    mca_btl_umr.shares = wanted;
-    for (int pass = 1 == count ? 1 : 0; pass < 2 && 0 == mca_btl_umr.hca_count; ++pass) {
-        for (int i = 0; i < count && mca_btl_umr.hca_count < wanted; ++i) {
-            if ((1 == pass && 1 < count && !candidates[i].no_umr)
-                || OPAL_SUCCESS == add_hca(&candidates[i], 1 == pass)) {
-                continue;
-            }
-            if (0 == i) {
-                memcpy(first_why, mca_btl_umr.why, size);
-            } else if (is_named() && !candidates[i].no_umr) {
-                opal_output(0, "btl:umr: not used: %s", mca_btl_umr.why);
-            } else {
-                MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", mca_btl_umr.why);
-            }
+    started.wanted = (uint32_t) count < started.wanted ? (uint32_t) count : started.wanted;
+    mca_btl_umr.shares = started.wanted;
+    for (int i = 0; i < count; ++i) {
+        /* As long as none has UMR, the others may have it. */
+        if (started.wanted <= mca_btl_umr.hca_count
+            && (MCA_BTL_UMR_MAX_HCAS <= mca_btl_umr.hca_count
+                || mca_btl_umr_first()->caps.umr.usable)) {
+            break;
+        }
+        if (OPAL_ERR_NOT_AVAILABLE == add_hca(&started, &candidates[i])) {
+            refused(&candidates[i]);
+        }
+    }
+}
+
+/** Log the ports that are used, and the reason of each one that was tried and is not. */
+static void log_started(const mca_btl_umr_candidate_t *candidates, int count)
+{
+    for (uint32_t i = 0; i < mca_btl_umr.hca_count; ++i) {
+        const mca_btl_umr_hca_t *hca = mca_btl_umr.hcas[i];
+
+        MCA_BTL_UMR_VERBOSE(SETUP, "%s: used, %s, NUMA node %d%s, UMR: %s", hca->device.name,
+                            hca->caps.port, hca->device.numa,
+                            hca->device.at_gpu ? ", beside a GPU" : "",
+                            hca->caps.umr.usable ? "yes" : hca->caps.umr.why);
+        if (hca->umr_failed) {
+            umrddt_show_help("help-btl-umr.txt", "umr-failed", true, opal_process_info.nodename,
+                             hca->caps.umr.why);
+        }
+    }
+    for (int i = 0; i < count; ++i) {
+        if (NULL != candidates[i].why && is_named()) {
+            opal_output(0, "btl:umr: not used: %s", candidates[i].why);
+        } else if (NULL != candidates[i].why) {
+            MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", candidates[i].why);
         }
     }
 }
@@ -219,33 +259,30 @@ static void start_some(mca_btl_umr_candidate_t *candidates, int count, char *fir
 /** Start as many as configured and usable. @return OPAL_SUCCESS or OPAL_ERR_NOT_AVAILABLE */
 static int start_all(mca_btl_umr_candidate_t *candidates, int count)
 {
-    char first_why[sizeof(mca_btl_umr.why)] = "", spare_why[sizeof(first_why)];
-    int good = 0, rc;
+    int good = 0;
 
     while (good < count && !candidates[good].spare) {
         ++good;
     }
-    start_some(candidates, good, first_why, sizeof(first_why));
+    start_some(candidates, good);
     if (0 == mca_btl_umr.hca_count && good < count) {
-        start_some(candidates + good, count - good, spare_why, sizeof(spare_why));
+        start_some(candidates + good, count - good);
     }
     if (0 < mca_btl_umr.hca_count) {
         mca_btl_umr_peers_start();
         common_fill();
-        rc = mca_btl_umr_peers_publish();
-        if (OPAL_SUCCESS == rc) {
-            if (is_named() && !candidates[0].no_umr && '\0' != first_why[0]) {
-                opal_output(0, "btl:umr: not used: %s", first_why);
-            } else if ('\0' != first_why[0]) {
-                MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", first_why);
-            }
+        if (OPAL_SUCCESS == mca_btl_umr_peers_publish()) {
+            log_started(candidates, count);
             return OPAL_SUCCESS;
         }
-        memcpy(first_why, mca_btl_umr.why, sizeof(first_why));
+        refused(&candidates[0]);
         stop_all();
     }
-    /* Report the reason of the first candidate, which is the preferred one. */
-    memcpy(mca_btl_umr.why, first_why, sizeof(first_why));
+    /* The message has the reason of the first candidate, which is the preferred one. */
+    if (NULL != candidates[0].why) {
+        mca_btl_umr_refuse("%s", candidates[0].why);
+    }
+    log_started(candidates + 1, count - 1);
     return OPAL_ERR_NOT_AVAILABLE;
 }
 
@@ -291,6 +328,9 @@ static int mca_btl_umr_init(void)
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 
+    for (int i = 0; i < count; ++i) {
+        free(candidates[i].why);
+    }
     free(candidates);
     if (NULL != list) {
         ibv_free_device_list(list);

@@ -113,7 +113,8 @@ static void look_at_gpus(mca_btl_umr_candidate_t *candidates, int count)
 /** @return < 0: a is better; 0: equal */
 static int64_t compare(const mca_btl_umr_candidate_t *a, const mca_btl_umr_candidate_t *b)
 {
-    return a->spare != b->spare                 ? (int64_t) a->spare - b->spare
+    return a->down != b->down                   ? (int64_t) a->down - b->down
+           : a->spare != b->spare               ? (int64_t) a->spare - b->spare
            : a->gpu_distance != b->gpu_distance ? (int64_t) a->gpu_distance - b->gpu_distance
            : a->at_gpu != b->at_gpu             ? (int64_t) b->at_gpu - a->at_gpu
            : a->distance != b->distance         ? (int64_t) a->distance - b->distance
@@ -184,17 +185,24 @@ static void mark_slow(mca_btl_umr_candidate_t *candidates, int count)
 
 void mca_btl_umr_order(mca_btl_umr_candidate_t *candidates, int count, bool named)
 {
+    int up = 0;
+
     for (int i = 0; i < count; ++i) {
         candidates[i].distance = mca_btl_umr_topology_process(candidates[i].device);
+        up += candidates[i].down ? 0 : 1;
+    }
+    /* A port that is down is no port of a GPU, and its rate is not the one that it will have. */
+    sort(candidates, count);
+    for (int i = 0; i < up; ++i) {
         read_link(&candidates[i]);
     }
-    if (2 > count) {
+    if (2 > up) {
         return;
     }
-    look_at_gpus(candidates, count);
+    look_at_gpus(candidates, up);
     if (!named) {
-        mark_slow(candidates, count);
+        mark_slow(candidates, up);
     }
-    sort(candidates, count);
-    take_turns(candidates, count);
+    sort(candidates, up);
+    take_turns(candidates, up);
 }

@@ -27,9 +27,10 @@ BEGIN_C_DECLS
  * - the nearest to the CPUs of this process;
  * - the fastest.
  *
- * Equal ones are rotated over the processes of the node. Unless the user has named them, ports with
- * less than half of the rate of the fastest one are marked, and those of the slower link layer (of
- * equal ones, of that with fewer ports beside GPUs).
+ * Ports that are down are the last ones, in their order: they are tried if no other one works,
+ * since they may have come up. Equal ones are rotated over the processes of the node. Unless the
+ * user has named them, ports with less than half of the rate of the fastest one are marked, and
+ * those of the slower link layer (of equal ones, of that with fewer ports beside GPUs).
  */
 void mca_btl_umr_order(mca_btl_umr_candidate_t *candidates, int count, bool named);
 

@@ -74,7 +74,7 @@ enum {
     X(INT, pkey, 5, -1, -1, 0xffff, \
       "Partition (InfiniBand): the number of a pkey, with or without the bit of " \
       "full members (0x8001 or 1). -1: the first one of the port in which it is " \
-      "a full member") \
+      "a full member. Ignored on Ethernet") \
     X(UINT, service_level, 6, 0, 0, 15, \
       "InfiniBand service level of all packets; on Ethernet the priority of a " \
       "VLAN") \

@@ -21,8 +21,8 @@
  * HCAs are still free becomes a lane. The first HCA of a list is the one nearest to the GPU of its
  * process, so GPU memory at both ends is near to the first lane.
  *
- * A port beside a GPU is not paired with another one, for storage perhaps, whose network may be
- * another one, unless there is no other lane.
+ * If both lists have ports beside GPUs, these are not paired with the others, for storage perhaps,
+ * whose network may be another one, unless there is no other lane.
  *
  *     A: 0 ib, 1 eth         pairs 0-0 no, 0-1 yes, 1-0 yes     lanes of A and B
  *     B: 0 eth, 1 ib                                            0-1, 1-0
@@ -254,6 +254,17 @@ static void pair_up(mca_btl_umr_peer_t *peer, mca_btl_umr_modex_t lists[2][MCA_B
     }
 }
 
+/** True if some port of the list is beside a GPU. */
+static bool beside_gpus(const mca_btl_umr_modex_t *list, uint32_t count)
+{
+    uint8_t flags = 0;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        flags |= list[i].flags;
+    }
+    return 0 != (flags & MCA_BTL_UMR_MODEX_AT_GPU);
+}
+
 /** Compute the lanes. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
 static int make_lanes(mca_btl_umr_peer_t *peer)
 {
@@ -277,7 +288,9 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
     if (NULL == peer->lanes) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    pair_up(peer, lists, counts, me, true);
+    if (beside_gpus(lists[0], counts[0]) && beside_gpus(lists[1], counts[1])) {
+        pair_up(peer, lists, counts, me, true);
+    }
     if (0 == peer->lane_count) {
         pair_up(peer, lists, counts, me, false);
     }
@@ -488,6 +501,7 @@ size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
         mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
         if (lane != endpoint->lane && !dead(lane)
+            && (NULL == lane->endpoint || !lane->endpoint->probing)
             && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
             endpoints[count++] = lane->endpoint;
         }

@@ -33,15 +33,17 @@ struct mca_btl_umr_lane_t {
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_rebuild_t rebuild;
     bool proven;      /**< a write went through it, in either direction */
-    uint8_t given_up; /**< how often before that; MCA_BTL_UMR_LANE_DEAD: for good */
+    uint8_t failures; /**< before that; see MCA_BTL_UMR_LANE_DEAD */
     uint32_t wanted;  /**< generation announced by the peer; 0: none */
 };
 
 /**
- * A lane without an answer gets a second chance if the peer, whose queue pair may have broken,
- * makes another one. A lane without a route does not.
+ * Failures after which one of several lanes, if it has never worked, is given up for good. A search
+ * for a route that failed may succeed later, so connecting is tried again, as often as this and
+ * with the back-off of btl_umr_backoff.h. After a probe without an answer only the peer, whose
+ * queue pair may have broken, tries again.
  */
-#define MCA_BTL_UMR_LANE_DEAD 2
+#define MCA_BTL_UMR_LANE_DEAD 3
 
 /** Another process. Created at its first use, and kept. */
 struct mca_btl_umr_peer_t {

@@ -58,7 +58,7 @@ bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint)
     if (endpoint->probing) {
         return false;
     }
-    if (endpoint->lane->proven || 0 < endpoint->fins_came) {
+    if (endpoint->lane->proven || 0 < endpoint->fins_came || 1 == endpoint->peer->lane_count) {
         proven(endpoint);
         return true;
     }
@@ -92,21 +92,23 @@ void mca_btl_umr_probe_done(mca_btl_umr_endpoint_t *endpoint)
     proven(endpoint);
 }
 
-void mca_btl_umr_probe_give_up(mca_btl_umr_endpoint_t *endpoint, uint8_t times, const char *why)
+void mca_btl_umr_probe_fail(mca_btl_umr_endpoint_t *endpoint, bool again, const char *why)
 {
     mca_btl_umr_lane_t *lane = endpoint->lane;
 
-    if (lane->proven) {
+    if (lane->proven || 1 == endpoint->peer->lane_count
+        || MCA_BTL_UMR_LANE_DEAD <= lane->failures) {
         return;
     }
-    if (0 == lane->given_up) {
+    ++lane->failures;
+    if (again && MCA_BTL_UMR_LANE_DEAD > lane->failures) {
+        return;
+    }
+    if (mca_btl_umr_params.rebuilds >= lane->rebuild.tries) {
         MCA_BTL_UMR_LOG(endpoint->hca,
                         "HCA %u of %s does not answer (%s): this pair of ports is not used. They "
                         "may be on different networks",
                         lane->peer_index, OPAL_NAME_PRINT(endpoint->peer->name), why);
-    }
-    if (MCA_BTL_UMR_LANE_DEAD > lane->given_up) {
-        lane->given_up = (uint8_t) (lane->given_up + times);
     }
     lane->rebuild.tries = mca_btl_umr_params.rebuilds + 1;
 }
@@ -115,13 +117,14 @@ void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_endpoint_t *endpoint, *next;
     double time = now(), passed = time - hca->probes_looked;
+    double limit = mca_btl_umr_probe_limit(mca_btl_umr_params.timeout);
 
     passed = passed < MCA_BTL_UMR_PROBE_PASS ? passed : MCA_BTL_UMR_PROBE_PASS;
     hca->probes_looked = time;
     OPAL_LIST_FOREACH_SAFE (endpoint, next, &hca->probing, mca_btl_umr_endpoint_t) {
         endpoint->probe_time += passed;
-        if (MCA_BTL_UMR_PROBE_SECONDS < endpoint->probe_time) {
-            mca_btl_umr_probe_give_up(endpoint, 1, "no answer to a probe");
+        if (limit < endpoint->probe_time) {
+            mca_btl_umr_probe_fail(endpoint, false, "no answer to a probe");
             mca_btl_umr_endpoint_fail(endpoint);
         }
     }

@@ -19,13 +19,26 @@
 
 BEGIN_C_DECLS
 
-/** Seconds that the answer to a probe may take; see mca_btl_umr_probes_look. */
-#define MCA_BTL_UMR_PROBE_SECONDS 1.0
+/**
+ * Seconds that the answer to a probe may take, at least; see mca_btl_umr_probes_look. The device
+ * must be able to repeat it some times, as a network loses packets: the answer may take as many
+ * timeouts of the queue pair.
+ */
+#define MCA_BTL_UMR_PROBE_SECONDS  1.0
+#define MCA_BTL_UMR_PROBE_TIMEOUTS 6
+
+/** The limit with the timeout of btl_umr_timeout; seconds. */
+static inline double mca_btl_umr_probe_limit(unsigned int timeout)
+{
+    double limit = MCA_BTL_UMR_PROBE_TIMEOUTS * 4.096e-6 * (double) (1ul << timeout);
+
+    return limit > MCA_BTL_UMR_PROBE_SECONDS ? limit : MCA_BTL_UMR_PROBE_SECONDS;
+}
 
 /**
  * For an endpoint of a lane that has not worked yet: post a probe, a write without bytes, unless
- * one is under way. Writes wait for its completion. No probe is needed if the peer has written.
- * Lock held.
+ * one is under way. Writes wait for its completion. No probe is needed if the peer has written, or
+ * if there is no other lane, since the only one is not given up. Lock held.
  *
  * @return true: the lane works, write now
  */
@@ -38,11 +51,12 @@ void mca_btl_umr_probe_done(mca_btl_umr_endpoint_t *endpoint);
 void mca_btl_umr_probe_end(mca_btl_umr_endpoint_t *endpoint);
 
 /**
- * Give up the lane of an endpoint, unless it has worked: it is not tried again. Lock held.
+ * The endpoint of a lane fails before the lane has worked. After MCA_BTL_UMR_LANE_DEAD of these the
+ * lane is given up. Without effect if the lane has worked, or is the only one. Lock held.
  *
- * @param[in] times  of MCA_BTL_UMR_LANE_DEAD
+ * @param[in] again  false: give it up at once; only the peer may try again
  */
-void mca_btl_umr_probe_give_up(mca_btl_umr_endpoint_t *endpoint, uint8_t times, const char *why);
+void mca_btl_umr_probe_fail(mca_btl_umr_endpoint_t *endpoint, bool again, const char *why);
 
 /**
  * Break the endpoints whose probe has had no answer for too long. While there are probes, each pass

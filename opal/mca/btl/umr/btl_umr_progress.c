@@ -126,7 +126,7 @@ static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *
         return;
     }
     if (OPAL_UNLIKELY(endpoint->probing) && IBV_WC_RETRY_EXC_ERR == wc->status) {
-        mca_btl_umr_probe_give_up(endpoint, 1, ibv_wc_status_str(wc->status));
+        mca_btl_umr_probe_fail(endpoint, false, ibv_wc_status_str(wc->status));
     }
     /* All earlier requests are complete too: an RC queue pair works in order. */
     mca_btl_umr_sq_complete(&endpoint->sq, seq - 1);

@@ -100,7 +100,7 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
                                  uint32_t generation)
 {
     if (0 < mca_btl_umr_params.rebuilds) {
-        bool dead = !lane->proven && MCA_BTL_UMR_LANE_DEAD <= lane->given_up;
+        bool dead = !lane->proven && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
 
         mca_btl_umr_endpoint_fail(lane->endpoint);
         if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
