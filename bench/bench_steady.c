@@ -53,7 +53,7 @@ uint64_t bench_steady_writes(const bench_layout_t *layout, const bench_key_caps_
 {
     uint64_t send = keys_of(&layout->send, caps), recv = keys_of(&layout->recv, caps);
 
-    return (send > recv ? send : recv) + 1;
+    return send > recv ? send : recv;
 }
 
 bool bench_steady_check(const bench_result_t *result, uint64_t writes, char *text, size_t room)

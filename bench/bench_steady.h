@@ -35,7 +35,7 @@ typedef struct bench_key_caps_t {
 
 /**
  * The writes that a message of this layout needs, if all its windows are as long as keys allow: the
- * keys of the side that needs more of them, and one for the notification (btl_umr_fin_apart).
+ * keys of the side that needs more of them.
  */
 uint64_t bench_steady_writes(const bench_layout_t *layout, const bench_key_caps_t *caps);
 

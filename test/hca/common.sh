@@ -29,10 +29,6 @@ hca_test=./hca_test
 : "${OMPI_MCA_btl_umr_check=20}"
 export OMPI_MCA_btl_umr_check
 
-# Tests count the writes of the data; put.sh and direct.sh test those of FINs of their own.
-: "${OMPI_MCA_btl_umr_fin_apart=0}"
-export OMPI_MCA_btl_umr_fin_apart
-
 # hca TITLE SIM_OPTIONS MPIRUN_OPTIONS TEST...: two processes on the software ConnectX.
 # (MPIRUN_OPTIONS is one word, split here.)
 hca() {

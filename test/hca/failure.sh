@@ -16,7 +16,6 @@ hca "the sender breaks, send queue of 8" delay=200 "$few --mca btl_umr_sq_depth 
 hca "the sender breaks between writes" "" "$few --mca btl_umr_sq_depth 8" broken_in_between
 hca "mappings fail" "" "$few" hca_fails random_layouts
 hca "a write fails" fail_write=300 "$few" failed_write
-hca "the sender breaks with FINs in writes of their own" delay=200 "$few --mca btl_umr_sq_depth 8 --mca btl_umr_fin_apart 1" broken_by_sender
 hca "closed in use" delay=500 "$few --mca btl_umr_sq_depth 8" closed_in_use plain_keys closed_in_use
 # A device that failed stays so, hence each by itself.
 hca "the device fails without a flush" "" "$few" device_lost

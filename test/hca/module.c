@@ -13,10 +13,12 @@
 
 #include "harness.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
@@ -748,10 +750,116 @@ static void threads(void)
     free(local);
 }
 
+/** Keys of 4 pieces of 64 bytes. */
+static mca_btl_umr_keyset_t *pieces_map(mca_btl_umr_role_t role, unsigned char *area,
+                                        const opal_iov_cache_layout_t *layout,
+                                        mca_btl_umr_memory_t **memory)
+{
+    struct side side = {area, layout, 0, 4};
+
+    return keyset_of(role, &side, layout->size, memory);
+}
+
+/**
+ * The HCA of rank 1 fails with operations in flight, and the module is the first to see that: each
+ * operation ends once, with an error, though their queue pair still flushes them; and a message
+ * that had come before, with its FIN, has come.
+ */
+static void lost(void)
+{
+    enum {
+        OPS = 40,
+        FIN = 77
+    };
+    int (*faults)(const char *, int) =
+        (int (*)(const char *, int)) dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
+    opal_iov_cache_layout_t *layout = layout_vector(4, 64, 256);
+    mca_btl_umr_memory_t *from_memory, *to_memory;
+    mca_btl_umr_keyset_t *from, *to;
+    mca_btl_base_registration_handle_t *handle;
+    static unsigned char area[2][1024];
+    struct done done = {0, 0};
+    answers_t answers = {0, 0, 0};
+    static uint64_t words[2 * OPS];
+    exposed_t theirs[2];
+    mca_btl_umr_key_t *keys;
+    uint32_t fin = FIN;
+    size_t count, fins = harness.fin_count;
+    bool loses = 1 == harness.rank;
+
+    CHECK(NULL != faults, "only the software HCA has faults");
+    open_module();
+    handle = pin(words, sizeof(words), MCA_BTL_REG_FLAG_ACCESS_ANY);
+    expose(words, handle, theirs);
+    from = pieces_map(MCA_BTL_UMR_LOCAL, area[0], layout, &from_memory);
+    to = pieces_map(MCA_BTL_UMR_REMOTE, area[1], layout, &to_memory);
+    /* rank 0 first */
+    if (loses) {
+        keys = keys_receive(&count);
+        keys_send(to);
+        CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    } else {
+        keys_send(to);
+        keys = keys_receive(&count);
+    }
+    harness_barrier();
+    /* First rank 1, so that no probe precedes its later write, then rank 0. */
+    for (int turn = 1; turn >= 0; --turn) {
+        if (turn == harness.rank) {
+            CHECK_RC(OPAL_SUCCESS, harness.hca->put(harness.endpoint, from, keys, count,
+                                                    loses ? NULL : &fin, harness_done, &done));
+            WAIT_UNTIL(0 < done.calls);
+            CHECK(OPAL_SUCCESS == done.status, "status %d", done.status);
+            done.calls = 0;
+        }
+        MPI_Barrier(MPI_COMM_WORLD); /* without progress of the HCA */
+    }
+    if (loses) {
+        CHECK(0 <= faults("late:1:60000000;cq:1", 1), "no plan");
+        for (int i = 0; i < OPS; ++i) {
+            POST(&answers, module->btl_put(module, endpoints[0], &words[i],
+                                           theirs[0].address + 8 * (uint64_t) (OPS + i), handle,
+                                           remote(&theirs[0]), 8, 0, MCA_BTL_NO_ORDER, answer,
+                                           &answers, &answers));
+        }
+        usleep(100000);
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->put(harness.endpoint, from, keys, count, NULL, harness_done, &done));
+        wait_for(&answers, OPS);
+        for (int i = 0; i < 5000; ++i) {
+            progress();
+        }
+        CHECK(OPS == answers.calls && OPS == answers.bad, "%d callbacks, %d errors", answers.calls,
+              answers.bad);
+        CHECK(0 < error_calls, "no error callback");
+        CHECK(fins == harness.fin_count, "a FIN without progress of the HCA");
+        WAIT_UNTIL(0 < done.calls && fins < harness.fin_count);
+        CHECK(OPAL_ERR_UNREACH == done.status && 1 == done.calls, "status %d", done.status);
+        CHECK(fins + 1 == harness.fin_count && FIN == harness.fins[fins], "another FIN");
+        CHECK_RC(OPAL_ERR_UNREACH, module->btl_flush(module, endpoints[0]));
+        (void) faults("", 1);
+    }
+    harness_barrier();
+    free(keys);
+    harness.hca->keyset_release(from);
+    harness.hca->keyset_release(to);
+    harness.hca->memory_release(from_memory);
+    harness.hca->memory_release(to_memory);
+    OBJ_RELEASE(layout);
+    CHECK_RC(OPAL_SUCCESS, module->btl_deregister_mem(module, handle));
+    close_module();
+}
+
 const struct test module_tests[] = {
-    {"module_off", off},         {"module_contract", contract},
-    {"module_bytes", bytes},     {"module_atomics", atomics},
-    {"module_passive", passive}, {"module_registrations", registrations},
-    {"module_refused", refused}, {"module_unposted", unposted},
-    {"module_threads", threads}, {NULL, NULL},
+    {"module_off", off},
+    {"module_contract", contract},
+    {"module_bytes", bytes},
+    {"module_atomics", atomics},
+    {"module_passive", passive},
+    {"module_registrations", registrations},
+    {"module_refused", refused},
+    {"module_unposted", unposted},
+    {"module_threads", threads},
+    {"module_lost", lost},
+    {NULL, NULL},
 };

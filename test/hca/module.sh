@@ -27,6 +27,9 @@ export OMPI_MCA_btl_umr_reg_cache_size
 hca "a bound on what is registered; messages between" "" "" module_registrations module_bytes $messages module_bytes
 unset OMPI_MCA_btl_umr_reg_cache_size
 hca "what is not allowed" "" "" module_refused module_unposted module_bytes
+if [ -n "$messages" ]; then
+    hca "the HCA fails" "" "" module_lost
+fi
 HCA_THREADS=1
 export HCA_THREADS
 hca "threads" "" "" module_threads

@@ -87,39 +87,6 @@ static void plain_keys(void)
     free(area);
 }
 
-/** A large message ends with a write of no bytes that has the FIN. (btl_umr_fin_apart=8192) */
-static void fin_apart(void)
-{
-    const struct {
-        uint64_t size;
-        uint64_t writes;
-    } cases[] = {{1, 1}, {8192, 1}, {8193, 2}, {70000, 2}};
-    const mca_btl_umr_stats_t *stats = harness.hca->stats();
-    unsigned char *area = malloc(80000);
-    bool send = 0 == harness.rank;
-
-    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        uint64_t size = cases[i].size;
-        opal_iov_cache_layout_t *layout = layout_vector(1, size, (int64_t) size);
-        struct side side = {area + 100, layout, 0, 16};
-        mca_btl_umr_stats_t before = *stats;
-
-        memset(area, FILLER, 80000);
-        if (send) {
-            layout_fill(side.buffer, layout, i);
-        }
-        message(send, &side, size, 1 + i);
-        layout_check(area, 80000, side.buffer, layout, size, i, FILLER);
-        CHECK(before.writes_posted + (send ? cases[i].writes : 0) == stats->writes_posted,
-              "%llu bytes: %llu writes", (unsigned long long) size,
-              (unsigned long long) (stats->writes_posted - before.writes_posted));
-        CHECK(before.bytes_written + (send ? size : 0) == stats->bytes_written, "%llu bytes",
-              (unsigned long long) (stats->bytes_written - before.bytes_written));
-        OBJ_RELEASE(layout);
-    }
-    free(area);
-}
-
 /** Only a part of the capacity of the receiver's layout; the rest does not change. */
 static void shorter_message(void)
 {
@@ -301,7 +268,6 @@ static void again(void)
 const struct test put_tests[] = {
     {"random_layouts", random_layouts},
     {"plain_keys", plain_keys},
-    {"fin_apart", fin_apart},
     {"shorter_message", shorter_message},
     {"negative_offsets", negative_offsets},
     {"many_puts", many_puts},

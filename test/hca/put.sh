@@ -29,7 +29,4 @@ if ompi_info | grep -q "MCA pml: ucx"; then
     HCA_HOST="--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any"
     hca "beside UCX" "" "" plain_keys random_layouts again
 fi
-hca "FINs in writes of their own" "" "--mca btl_umr_fin_apart 8192" fin_apart random_layouts
-hca "FINs in writes of their own, send queue of 2, everything late" delay=200 "--mca btl_umr_fin_apart 1 --mca btl_umr_sq_depth 2" \
-    random_layouts
 finish

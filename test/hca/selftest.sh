@@ -13,7 +13,7 @@ OWN_DEVICES=1
 fw=$(($$ % 9000 + 1))
 # stamps: removes what other runs with the same number left
 stamps() {
-    rm -f "/dev/shm/umrddt-selftest"*"-20.99.$(printf %04d "$1")-"*
+    rm -rf "/dev/shm/umrddt-selftest"*"-20.99.$(printf %04d "$1")-"*
 }
 trap 'stamps $fw; stamps $((fw + 1))' EXIT
 stamps $fw
@@ -47,6 +47,34 @@ start "the next one" $fw 1 "" none
 start "other tiers" $fw 1 max_sq_desc=256 some
 start "other tiers, the next one" $fw 1 max_sq_desc=256 none
 start "on request" $fw 2 "" some
+# Stamps that something else may have written are not trusted. (The first one is of full tiers.)
+stamp=$(ls -tr "/dev/shm/umrddt-selftest"*"-20.99.$(printf %04d $fw)-"* | head -1)
+start "the first tiers again" $fw 1 "" none
+chmod 0644 "$stamp"
+start "a stamp that others read" $fw 1 "" some
+chmod 0620 "$stamp"
+start "a stamp that a group writes" $fw 1 "" some
+chmod 0600 "$stamp"
+ln "$stamp" "$stamp-link"
+start "a stamp with two names" $fw 1 "" some
+mv -f "$stamp-link" "$stamp-moved"
+rm -f "$stamp"
+ln -s "$stamp-moved" "$stamp"
+start "a stamp that is a link" $fw 1 "" some
+rm -f "$stamp" "$stamp-moved"
+mkdir "$stamp"
+start "a stamp that is a directory" $fw 1 "" some
+rmdir "$stamp"
+echo >"$stamp" && chmod 0600 "$stamp"
+start "a stamp with contents" $fw 1 "" some
+rm -f "$stamp"
+start "no stamp" $fw 1 "" some
+start "the stamp of that" $fw 1 "" none
+UMRDDT_TEST_NO_GUID=1
+export UMRDDT_TEST_NO_GUID
+start "a device without a GUID" $fw 1 "" some
+start "another such device" $fw 1 "" some
+unset UMRDDT_TEST_NO_GUID
 start "another firmware" $((fw + 1)) 1 "" some
 start "the first firmware again" $fw 1 "" none
 start "no self-test" $fw 0 "" none

@@ -82,16 +82,89 @@ static uint32_t blocks_of(const unsigned char *wqe)
     return ((be32toh(ctrl->qpn_ds) & 0x3f) * 16 + BLOCK - 1) / BLOCK;
 }
 
+/** What btl/umr made: a work request, with its index in the queue, and a list at @a addr. */
+typedef struct made_t {
+    uint32_t count;
+    uint16_t index;
+    uint64_t addr;
+    unsigned char head[HEAD + 16];
+    unsigned char list[16 * MOST];
+} made_t;
+
+/** Entries of a list with its padding. */
+static uint32_t padded(uint32_t count)
+{
+    return (count + 3) / 4 * 4;
+}
+
+/** Compare with the work request of libmlx5. @return NULL, or the first part that differs */
+static const char *difference(const unsigned char *inlined, const made_t *made)
+{
+    struct mlx5_wqe_ctrl_seg ctrl, raw_ctrl;
+    struct mlx5_wqe_umr_ctrl_seg umr, raw_umr;
+    const size_t context = sizeof(ctrl) + sizeof(umr);
+    struct mlx5_wqe_data_seg data;
+
+    /* Control: all but size and index, which are those of this place. */
+    memcpy(&ctrl, inlined, sizeof(ctrl));
+    memcpy(&raw_ctrl, made->head, sizeof(raw_ctrl));
+    CHECK((HEAD + 16 * padded(made->count)) / 16 == (be32toh(ctrl.qpn_ds) & 0x3f));
+    ctrl.qpn_ds = htobe32((be32toh(ctrl.qpn_ds) & ~0x3fu) | (HEAD + 16) / 16);
+    ctrl.opmod_idx_opcode =
+        htobe32((be32toh(ctrl.opmod_idx_opcode) & 0xff0000ffu) | (uint32_t) made->index << 8);
+    if (0 != memcmp(&ctrl, &raw_ctrl, sizeof(ctrl))) {
+        return "control";
+    }
+
+    /* UMR control: all but the inline flag. */
+    memcpy(&umr, inlined + sizeof(ctrl), sizeof(umr));
+    memcpy(&raw_umr, made->head + sizeof(ctrl), sizeof(raw_umr));
+    CHECK(0 != (umr.flags & MLX5_WQE_UMR_CTRL_FLAG_INLINE));
+    umr.flags &= (uint8_t) ~MLX5_WQE_UMR_CTRL_FLAG_INLINE;
+    if (0 != memcmp(&umr, &raw_umr, sizeof(umr))) {
+        return "UMR control";
+    }
+
+    /* The mkey context: everything. */
+    if (0
+        != memcmp(inlined + context, made->head + context,
+                  sizeof(struct mlx5_wqe_mkey_context_seg))) {
+        return "mkey context";
+    }
+
+    /* The list with its padding, here in memory, which the data segment names. */
+    memcpy(&data, made->head + HEAD, sizeof(data));
+    if (16 * padded(made->count) != be32toh(data.byte_count)
+        || hca.klm.mr->lkey != be32toh(data.lkey) || made->addr != be64toh(data.addr)) {
+        return "pointer";
+    }
+    return 0 == memcmp(inlined + HEAD, made->list, 16 * padded(made->count)) ? NULL : "list";
+}
+
+/** Each byte that differs is noticed. */
+static void plant(const unsigned char *inlined, made_t *made)
+{
+    for (size_t i = 0; i < sizeof(made->head) + 16 * padded(made->count); ++i) {
+        unsigned char *byte =
+            i < sizeof(made->head) ? &made->head[i] : &made->list[i - sizeof(made->head)];
+
+        for (int bit = 0; bit < 8; bit += 7) {
+            *byte ^= (unsigned char) (1 << bit);
+            CHECK(NULL != difference(inlined, made));
+            *byte ^= (unsigned char) (1 << bit);
+        }
+    }
+}
+
 /** The same list by libmlx5, twice (the second has the fence behind a UMR), and by btl/umr. */
 static void compare(mca_btl_umr_role_t role, uint32_t count)
 {
     const unsigned char *queued, *inlined, *raw;
-    struct mlx5_wqe_ctrl_seg ctrl, raw_ctrl;
-    struct mlx5_wqe_umr_ctrl_seg umr, raw_umr;
-    struct mlx5_wqe_data_seg *list, data;
+    struct mlx5_wqe_data_seg *list;
     mca_btl_umr_mkey_t *mkey;
     struct ibv_sge sges[MOST];
     uint64_t bytes = 0;
+    made_t made;
 
     make_queue();
     CHECK(0 == mca_btl_umr_mkey_create(&hca, MOST, &mkey));
@@ -117,35 +190,14 @@ static void compare(mca_btl_umr_role_t role, uint32_t count)
     inlined = queued + BLOCK * blocks_of(queued);
     raw = inlined + BLOCK * blocks_of(inlined);
 
-    /* Control: all but size and index, which are those of this place. */
-    memcpy(&ctrl, inlined, sizeof(ctrl));
-    memcpy(&raw_ctrl, raw, sizeof(raw_ctrl));
-    CHECK((HEAD + (count + 3) / 4 * 64) / 16 == (be32toh(ctrl.qpn_ds) & 0x3f));
-    CHECK((HEAD + 16) / 16 == (be32toh(raw_ctrl.qpn_ds) & 0x3f));
-    CHECK(blocks_of(queued) + blocks_of(inlined) == (be32toh(raw_ctrl.opmod_idx_opcode) >> 8));
-    ctrl.qpn_ds = htobe32((be32toh(ctrl.qpn_ds) & ~0x3fu) | (HEAD + 16) / 16);
-    ctrl.opmod_idx_opcode = raw_ctrl.opmod_idx_opcode =
-        htobe32((be32toh(ctrl.opmod_idx_opcode) & 0xff0000ffu));
-    CHECK(0 == memcmp(&ctrl, &raw_ctrl, sizeof(ctrl)));
-
-    /* UMR control: all but the inline flag. */
-    memcpy(&umr, inlined + sizeof(ctrl), sizeof(umr));
-    memcpy(&raw_umr, raw + sizeof(ctrl), sizeof(raw_umr));
-    CHECK(0 != (umr.flags & MLX5_WQE_UMR_CTRL_FLAG_INLINE));
-    umr.flags &= (uint8_t) ~MLX5_WQE_UMR_CTRL_FLAG_INLINE;
-    CHECK(0 == memcmp(&umr, &raw_umr, sizeof(umr)));
-
-    /* The mkey context: everything. */
-    CHECK(0
-          == memcmp(inlined + sizeof(ctrl) + sizeof(umr), raw + sizeof(ctrl) + sizeof(umr),
-                    sizeof(struct mlx5_wqe_mkey_context_seg)));
-
-    /* The list with its padding, here in memory, which the data segment names. */
-    memcpy(&data, raw + HEAD, sizeof(data));
-    CHECK((count + 3) / 4 * 64 == be32toh(data.byte_count));
-    CHECK(hca.klm.mr->lkey == be32toh(data.lkey) && (uintptr_t) list == be64toh(data.addr));
-    CHECK(0 == (uintptr_t) list % 2048);
-    CHECK(0 == memcmp(inlined + HEAD, list, (count + 3) / 4 * 64));
+    made.count = count;
+    made.index = (uint16_t) (blocks_of(queued) + blocks_of(inlined));
+    made.addr = (uintptr_t) list;
+    CHECK(HEAD + 16 == sizeof(made.head) && 0 == made.addr % 2048);
+    memcpy(made.head, raw, sizeof(made.head));
+    memcpy(made.list, list, 16 * padded(count));
+    CHECK(NULL == difference(inlined, &made));
+    plant(inlined, &made);
 
     mca_btl_umr_mkey_destroy(mkey);
     CHECK(0 == ibv_destroy_qp(hca.mkeys.sq.qp));

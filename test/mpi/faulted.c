@@ -19,26 +19,53 @@
  *
  *     faulted: PLAN, again: 0>1 umr umr>host host ... 1>0 umr ...
  *
+ * --mode soon: each message takes less than a second of a free processor, also while the plan makes
+ * a device fail that reports no completion. --mode threads: another thread waits for a message
+ * meanwhile.
+ *
  * ">host" means that the base PML carried it in the end. After '!' are the calls with errors:
  * sender's, receiver's.
  */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "exchange.h"
 #include "pvars.h"
 
 #define BYTES 60000
 
+static MPI_Comm waiting_comm;
+static double longest;
+
+/* Processor time of this process: a busy machine does not count. */
+static double seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+}
+
+static void *wait_for_end(void *none)
+{
+    MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, mpitest.rank, 1, waiting_comm, MPI_STATUS_IGNORE));
+    return none;
+}
+
 /* One message; appends its scheme to text. @return false: it failed */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
 {
     exchange_t seen;
+    double start = seconds(), passed;
     bool arrived = exchange(end, from, key, &seen);
 
+    passed = seconds() - start;
+    longest = passed > longest ? passed : longest;
     snprintf(text + strlen(text), room - strlen(text), " %s", seen.way);
     if (!may_fail && !arrived) {
         mpitest_fail(__FILE__, __LINE__, "a message from rank %d failed:%s", from, text);
@@ -67,8 +94,13 @@ int main(int argc, char **argv)
     char text[2048] = "", rest[2048] = "";
     mpitest_message_t *end;
     pvars_t none;
+    pthread_t thread;
+    bool threads = false;
 
-    mpitest_init(&argc, &argv, "faulted", 5, MPI_THREAD_SINGLE);
+    for (int i = 1; i < argc; ++i) {
+        threads = threads || NULL != strstr(argv[i], "threads");
+    }
+    mpitest_init(&argc, &argv, "faulted", 5, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     CHECK(NULL != plan && 2 == mpitest.size);
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("umrddt is not there");
@@ -85,10 +117,24 @@ int main(int argc, char **argv)
     if (mpitest_has("again")) {
         messages(end, 3, 7, false, rest, sizeof(rest));
     }
+    if (threads) {
+        MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &waiting_comm));
+        CHECK(0 == pthread_create(&thread, NULL, wait_for_end, NULL));
+    }
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+    longest = 0;
     (void) exchange_plan(plan, 0);
     messages(end, mpitest.ops, mpitest.seed, mpitest_has("error"), text, sizeof(text));
     (void) exchange_plan("", 0);
+    if (mpitest_has("soon")) {
+        printf("faulted: rank %d: at most %.3f s a message\n", mpitest.rank, longest);
+        CHECK(longest < (threads ? 2.0 : 1.0)); /* (each thread takes a processor) */
+    }
+    if (threads) {
+        MPI_OK(MPI_Send(NULL, 0, MPI_BYTE, mpitest.rank, 1, waiting_comm));
+        CHECK(0 == pthread_join(thread, NULL));
+        MPI_OK(MPI_Comm_free(&waiting_comm));
+    }
     if (0 == mpitest.rank) {
         printf("faulted: %s, %s:%s\n", plan, mpitest.mode, text);
         fflush(stdout);

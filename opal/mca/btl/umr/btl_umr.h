@@ -47,7 +47,8 @@ struct mca_btl_umr_hca_t {
     const mca_btl_umr_hca_events_t *events;
     bool used;   /**< included in mca_btl_umr.used */
     bool failed; /**< the queue pair for mappings broke: no keys until it is rebuilt */
-    bool lost;   /**< the device failed (btl_umr_event.c): nothing is posted or polled any more */
+    bool lost;   /**< the device failed (btl_umr_event.c); also read without the lock */
+    bool ended;  /**< and all of its operations ended: nothing is posted or polled any more */
     uint32_t events_noted; /**< kinds of events that were logged, a bit for each */
     mca_btl_umr_caps_t caps;
     mca_btl_umr_stats_t stats;

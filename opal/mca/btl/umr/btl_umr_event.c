@@ -69,15 +69,20 @@ static void endpoint_lost(mca_btl_umr_endpoint_t *endpoint)
 }
 
 /**
- * The device, or one of its completion queues, failed: every operation ends with an error now. The
- * HCA is not used any more.
+ * The device, or one of its completion queues, failed. Progress polls what was complete before that
+ * and then ends all the rest (mca_btl_umr_hca_end).
  */
 static void hca_lost(mca_btl_umr_hca_t *hca, enum ibv_event_type type)
 {
-    hca->lost = true;
     ++hca->stats.errors;
     MCA_BTL_UMR_LOG(hca, "the HCA failed: %s: its messages end, and it is not used any more",
                     ibv_event_type_str(type));
+    __atomic_store_n(&hca->lost, true, __ATOMIC_RELEASE);
+}
+
+void mca_btl_umr_hca_end(mca_btl_umr_hca_t *hca)
+{
+    hca->ended = true;
     mca_btl_umr_keysets_fail(hca);
     for (int i = 0; i < opal_pointer_array_get_size(&hca->endpoints); ++i) {
         mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&hca->endpoints, i);
@@ -132,7 +137,7 @@ void mca_btl_umr_events_read(mca_btl_umr_hca_t *hca)
             break;
         case IBV_EVENT_DEVICE_FATAL:
         case IBV_EVENT_CQ_ERR:
-            fatal = !hca->lost;
+            fatal = true;
             break;
         case IBV_EVENT_PORT_ERR:
         case IBV_EVENT_LID_CHANGE:
@@ -147,6 +152,9 @@ void mca_btl_umr_events_read(mca_btl_umr_hca_t *hca)
         }
         /* Before any destruction, which waits for it. */
         ibv_ack_async_event(&event);
+        if (hca->lost) {
+            continue; /* all end with it */
+        }
         if (NULL != endpoint) {
             stopped(endpoint, type);
         } else if (shared && !hca->receives.failed) {

@@ -29,8 +29,17 @@ BEGIN_C_DECLS
  */
 int mca_btl_umr_events_start(mca_btl_umr_hca_t *hca);
 
-/** Read the asynchronous events of the device; does not block. Lock held. */
+/**
+ * Read the asynchronous events of the device; does not block. Sets hca.lost if the device or a
+ * completion queue failed. Lock held.
+ */
 void mca_btl_umr_events_read(mca_btl_umr_hca_t *hca);
+
+/**
+ * End every operation of an HCA that is lost with an error; all its completions were polled. Lock
+ * held.
+ */
+void mca_btl_umr_hca_end(mca_btl_umr_hca_t *hca);
 
 END_C_DECLS
 

@@ -169,7 +169,7 @@ int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t 
 {
     int rc;
 
-    hca->failed = hca->lost = false;
+    hca->failed = hca->lost = hca->ended = false;
     hca->events_noted = 0;
     rc = mca_btl_umr_device_open(candidate, &hca->device);
     if (OPAL_SUCCESS != rc) {

@@ -120,10 +120,6 @@ enum {
       "message without mkeys, within the device's limit. An entry of each " \
       "peer's send queue has 16 bytes for each piece, in powers of 2: 64 bytes " \
       "for 2 pieces, 256 for 14, 512 for 30") \
-    X(SIZE, fin_apart, 6, 8192, 0, SIZE_MAX, \
-      "If the last write of a message has more bytes, the notification is in a " \
-      "write of no bytes after it; a fabric with adaptive routing spreads only " \
-      "writes without a notification. 0: the last write always carries it") \
     X(UINT, sq_depth, 6, 64, 2, 8192, \
       "Number of RDMA writes in flight to one peer; each needs an entry of the " \
       "send queue (btl_umr_write_pieces) and 64 bytes for its completion") \

@@ -243,11 +243,26 @@ static int poll_queues(mca_btl_umr_hca_t *hca)
     return events;
 }
 
-/** The same of an HCA that failed: only users are called. */
+/**
+ * The same of an HCA that failed. First all completions of before the failure: a message that has
+ * arrived with its FIN is complete. Then everything ends, and after that only users are called.
+ */
 static __opal_attribute_noinline__ int progress_lost(mca_btl_umr_hca_t *hca)
 {
-    int events = NULL != hca->gpu.flusher ? mca_btl_umr_gpu_flush_poll(hca) : 0;
+    int events = 0, more;
 
+    if (!hca->ended) {
+        events += mca_btl_umr_keysets_poll(hca);
+        do {
+            more = NULL != hca->receives.srq ? poll_receives(hca) : 0;
+            more += poll_queues(hca);
+            events += more;
+        } while (MCA_BTL_UMR_POLL <= more && !hca->ended);
+        if (!hca->ended) {
+            mca_btl_umr_hca_end(hca);
+        }
+    }
+    events += NULL != hca->gpu.flusher ? mca_btl_umr_gpu_flush_poll(hca) : 0;
     return events + report_done(hca);
 }
 

@@ -16,11 +16,7 @@
  *     writes       |  1  | 2 |  3  | 4 |    5      |
  *
  * One write for each piece that lies in one key on either side, not longer than the port's largest
- * message. The last one has the FIN as immediate data. If it is longer than btl_umr_fin_apart, a
- * write of no bytes after it has the FIN: HCAs keep the packets of a write with immediate data in
- * order, so a fabric with adaptive routing spreads only plain writes over several paths.
- *
- * Puts of an endpoint are in one list, in the order of the calls: first the posted ones,
+ * message. Puts of an endpoint are in one list, in the order of the calls: first the posted ones,
  * then at most one that is partly posted, then the waiting ones.
  */
 
@@ -50,7 +46,7 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
     bool last;
 
     length = length < hca->device.max_message ? length : hca->device.max_message;
-    last = mca_btl_umr_put_is_last(put, length);
+    last = length == put->left;
 
     sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last, &put->last_seq);
     sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
@@ -63,7 +59,7 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
     ibv_wr_set_sge(sq->qpx, local->lkey, local->addr + put->local_offset, (uint32_t) length);
 
     put->started = true;
-    put->left -= put->fin_apart ? length - 1 : length;
+    put->left -= length;
     put->local_offset += length;
     if (put->local_offset == local->length) {
         ++put->local_index;
@@ -75,19 +71,6 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
         put->remote_offset = 0;
     }
     return length;
-}
-
-/** Build the write of no bytes that has the FIN. The device does not look at its key. */
-static uint64_t fin_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
-{
-    mca_btl_umr_sq_t *sq = &endpoint->sq;
-
-    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &put->last_seq);
-    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
-    ibv_wr_rdma_write_imm(sq->qpx, put->remote->rkey, put->remote->addr, htonl(put->fin));
-    ibv_wr_set_sge_list(sq->qpx, 0, NULL);
-    put->left = 0;
-    return 0;
 }
 
 void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
@@ -120,9 +103,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
          put = (mca_btl_umr_put_t *) opal_list_get_next(&put->super)) {
         while (0 < put->left && 0 < mca_btl_umr_sq_room(sq)) {
-            bytes += OPAL_UNLIKELY(put->fin_apart) ? fin_build(endpoint, put)
-                     : NULL != put->build          ? put->build(endpoint, put)
-                                                   : put_build(endpoint, put);
+            bytes += NULL != put->build ? put->build(endpoint, put) : put_build(endpoint, put);
         }
         if (0 == mca_btl_umr_sq_room(sq)) {
             break;
@@ -194,7 +175,6 @@ void mca_btl_umr_put_begin(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *
                            void *context)
 {
     put->left = length;
-    put->fin_apart = false;
     put->started = false;
     put->last_seq = 0;
     put->has_fin = NULL != fin;

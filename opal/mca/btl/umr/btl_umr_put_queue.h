@@ -16,7 +16,6 @@
 #define MCA_BTL_UMR_PUT_QUEUE_H
 
 #include "opal/mca/btl/umr/btl_umr_endpoint.h"
-#include "opal/mca/btl/umr/btl_umr_params.h"
 
 BEGIN_C_DECLS
 
@@ -38,31 +37,16 @@ struct mca_btl_umr_put_t {
     size_t capacity;                      /**< of remote */
     size_t local_index, remote_index;     /**< keys of the next write */
     uint64_t local_offset, remote_offset; /**< offsets in them */
-    uint64_t left;                        /**< bytes not posted yet; 1: the FIN, with fin_apart */
+    uint64_t left;                        /**< bytes not posted yet */
     bool started;                         /**< at least one write was posted */
     uint32_t last_seq;                    /**< number of the last write posted */
     bool has_fin;
-    bool fin_apart; /**< all bytes are posted, and a write of no bytes is to have the FIN */
     uint32_t fin;
     int status;
     mca_btl_umr_done_fn_t done;
     void *context;
 };
 OBJ_CLASS_DECLARATION(mca_btl_umr_put_t);
-
-/**
- * True if a write of these bytes is the last one of the put. If not, fin_apart says whether the
- * FIN is all that is left.
- */
-static inline bool mca_btl_umr_put_is_last(mca_btl_umr_put_t *put, uint64_t bytes)
-{
-    if (bytes < put->left) {
-        return false;
-    }
-    /* (a limit of 0 is none) */
-    put->fin_apart = put->has_fin && bytes - 1 > (uint64_t) mca_btl_umr_params.fin_apart - 1;
-    return !put->fin_apart;
-}
 
 /** Move the finished puts to hca.puts_done. Lock held. */
 void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint);

@@ -211,7 +211,7 @@ static uint64_t build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
         walk_on(walk, length);
     }
 
-    last = mca_btl_umr_put_is_last(put, end - start);
+    last = end - start == put->left;
     sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last, &put->last_seq);
     sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
     if (last && put->has_fin) {
@@ -221,7 +221,7 @@ static uint64_t build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
     }
     ibv_wr_set_sge_list(sq->qpx, count, pieces);
     put->started = true;
-    put->left -= put->fin_apart ? end - start - 1 : end - start;
+    put->left -= end - start;
     ++hca->stats.writes_direct;
     hca->stats.pieces_direct += count;
     return end - start;

@@ -270,21 +270,27 @@ typedef struct done_t {
     int status;
 } done_t;
 
-/** @return true if this is the first error of an endpoint. Lock held. */
-static bool complete(const struct ibv_wc *wc, done_t *done)
+/**
+ * The completion of an operation. Lock held.
+ *
+ * @return false: the operation was ended before (end_lost)
+ */
+static bool complete(const struct ibv_wc *wc, done_t *done, int *failures)
 {
     struct mca_btl_base_endpoint_t *endpoint = &module->endpoints[MCA_BTL_UMR_WR_INDEX(wc->wr_id)];
     uint32_t seq = MCA_BTL_UMR_WR_SEQ(wc->wr_id);
-    bool first = false;
 
+    if (OPAL_UNLIKELY(endpoint->broken) && mca_btl_umr_sq_is_done(&endpoint->sq, seq)) {
+        return false;
+    }
     done->endpoint = endpoint;
     done->op = endpoint->ops[seq % module->depth];
     done->status = IBV_WC_SUCCESS == wc->status ? OPAL_SUCCESS : OPAL_ERR_UNREACH;
     mca_btl_umr_sq_complete(&endpoint->sq, seq);
     in_flight_add(UINT32_MAX); /* one less */
     if (IBV_WC_SUCCESS != wc->status) {
-        first = !endpoint->broken;
-        if (first) {
+        if (!endpoint->broken) {
+            ++*failures;
             ++mca_btl_umr_first()->stats.errors;
             MCA_BTL_UMR_LOG(
                 mca_btl_umr_first(), "an operation on memory of %s failed: %s (vendor error 0x%x)",
@@ -292,34 +298,20 @@ static bool complete(const struct ibv_wc *wc, done_t *done)
         }
         endpoint_fail(endpoint);
     }
-    return first;
+    return true;
 }
 
 /**
- * Nothing completes: read the events of the device from time to time. Of a failed device no
- * operation completes any more; each ends with an error here.
+ * The device failed, and all its completions were polled: end operations with an error. (A
+ * completion that comes all the same is ignored.) Lock held.
  *
  * @return operations ended, at most MCA_BTL_UMR_MODULE_POLL
  */
 static int end_lost(done_t *done)
 {
-    static uint32_t passes;
-    mca_btl_umr_hca_t *hca = mca_btl_umr_first();
-    bool lost;
     int count = 0;
 
-    if (0 != __atomic_add_fetch(&passes, 1, __ATOMIC_RELAXED) % MCA_BTL_UMR_LOOK_PERIOD) {
-        return 0;
-    }
-    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    mca_btl_umr_events_read(hca);
-    lost = hca->lost;
-    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
-    if (!lost) {
-        return 0;
-    }
-    OPAL_THREAD_LOCK(&module->lock);
-    for (uint32_t i = 0; module->open && i < module->count; ++i) {
+    for (uint32_t i = 0; i < module->count; ++i) {
         struct mca_btl_base_endpoint_t *endpoint = &module->endpoints[i];
 
         endpoint_fail(endpoint);
@@ -330,8 +322,19 @@ static int end_lost(done_t *done)
             in_flight_add(UINT32_MAX); /* one less */
         }
     }
-    OPAL_THREAD_UNLOCK(&module->lock);
     return count;
+}
+
+/** Nothing completes: read the events of the device from time to time. */
+static void look(void)
+{
+    static uint32_t passes;
+
+    if (0 == __atomic_add_fetch(&passes, 1, __ATOMIC_RELAXED) % MCA_BTL_UMR_LOOK_PERIOD) {
+        OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+        mca_btl_umr_events_read(mca_btl_umr_first());
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    }
 }
 
 int mca_btl_umr_module_progress(void)
@@ -340,20 +343,26 @@ int mca_btl_umr_module_progress(void)
 
     struct ibv_wc wc[MCA_BTL_UMR_MODULE_POLL];
     done_t done[MCA_BTL_UMR_MODULE_POLL];
-    int got, failures = 0;
+    int polled, got = 0, failures = 0;
+    bool lost;
 
     /* Nothing is in flight, and a later post is followed by a poll: no lock and no poll here. */
     if (0 == in_flight()) {
         return 0;
     }
+    /* (before the poll, so that it sees all completions of a device that has failed) */
+    lost = __atomic_load_n(&mca_btl_umr_first()->lost, __ATOMIC_ACQUIRE);
     OPAL_THREAD_LOCK(&module->lock);
-    got = module->open ? ibv_poll_cq(module->cq, MCA_BTL_UMR_MODULE_POLL, wc) : 0;
-    for (int i = 0; i < got; ++i) {
-        failures += complete(&wc[i], &done[i]) ? 1 : 0;
+    polled = module->open ? ibv_poll_cq(module->cq, MCA_BTL_UMR_MODULE_POLL, wc) : 0;
+    for (int i = 0; i < polled; ++i) {
+        got += complete(&wc[i], &done[got], &failures) ? 1 : 0;
+    }
+    if (OPAL_UNLIKELY(lost) && 0 >= polled && module->open) {
+        got = failures = end_lost(done);
     }
     OPAL_THREAD_UNLOCK(&module->lock);
-    if (0 == got) {
-        got = failures = end_lost(done);
+    if (0 == got && !lost) {
+        look();
     }
 
     for (int i = 0; i < got; ++i) {
@@ -368,7 +377,7 @@ int mca_btl_umr_module_progress(void)
     if (0 < failures && NULL != module->error_cb) {
         module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, NULL, info);
     }
-    return 0 < got ? got : 0;
+    return got;
 }
 
 /** Wait for all operations posted so far. */

@@ -61,8 +61,9 @@ static void name_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_stamp_t *stamp)
         (unsigned long long) be64toh(hca->device.attr.node_guid), firmware, hca->mkeys.entries,
         tiers[MCA_BTL_UMR_LONG].usable, tiers[MCA_BTL_UMR_STRIDED].usable,
         tiers[MCA_BTL_UMR_NESTED].usable, hca->device.update_tag, boot);
-    if ('\0' == boot[0] || NULL != strchr(firmware, '/') || NULL != strchr(boot, '/') || 0 > used
-        || sizeof(stamp->path) <= (size_t) used) {
+    /* A GUID of 0 names no device: two devices would share the stamp. */
+    if (0 == hca->device.attr.node_guid || '\0' == boot[0] || NULL != strchr(firmware, '/')
+        || NULL != strchr(boot, '/') || 0 > used || sizeof(stamp->path) <= (size_t) used) {
         stamp->path[0] = '\0';
     }
 }
@@ -70,11 +71,22 @@ static void name_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_stamp_t *stamp)
 bool mca_btl_umr_stamp_find(const mca_btl_umr_hca_t *hca, mca_btl_umr_stamp_t *stamp)
 {
     struct stat file;
+    bool found;
+    int fd;
 
     name_of(hca, stamp);
-    /* A file of another user proves nothing. */
-    return '\0' != stamp->path[0] && 0 == lstat(stamp->path, &file) && S_ISREG(file.st_mode)
-           && geteuid() == file.st_uid;
+    if ('\0' == stamp->path[0]) {
+        return false;
+    }
+    /* Anybody can create files in the directory. Only what this module writes proves something. */
+    fd = open(stamp->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (0 > fd) {
+        return false;
+    }
+    found = 0 == fstat(fd, &file) && S_ISREG(file.st_mode) && geteuid() == file.st_uid
+            && 0 == (file.st_mode & (S_IRWXG | S_IRWXO)) && 1 == file.st_nlink && 0 == file.st_size;
+    (void) close(fd);
+    return found;
 }
 
 void mca_btl_umr_stamp_set(const mca_btl_umr_hca_t *hca, const mca_btl_umr_stamp_t *stamp)
@@ -84,7 +96,7 @@ void mca_btl_umr_stamp_set(const mca_btl_umr_hca_t *hca, const mca_btl_umr_stamp
 
     name_of(hca, &now);
     if ('\0' != now.path[0] && 0 == strcmp(now.path, stamp->path)) {
-        fd = open(now.path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        fd = open(now.path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (0 <= fd) {
             (void) close(fd);
         }
