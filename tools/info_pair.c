@@ -18,6 +18,7 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -654,7 +655,43 @@ static int run(int gpu, double seconds, bool software)
     return 0 == failed ? INFO_USABLE : INFO_UNUSABLE;
 }
 
-int info_pair(int gpu, double seconds, bool software)
+/** Print the texts of all processes but rank 0. */
+static void print_texts(FILE *text)
+{
+    long length = 0;
+    char *bytes;
+
+    if (0 != rank) {
+        (void) fseek(text, 0, SEEK_END);
+        length = ftell(text);
+        length = 0 > length || INT_MAX < length ? 0 : length;
+    }
+    for (int i = 1; i < size; ++i) {
+        if (rank != i && 0 != rank) {
+            continue;
+        }
+        if (0 == rank) {
+            MPI_Recv(&length, 1, MPI_LONG, i, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        bytes = malloc((size_t) length + 1);
+        if (NULL == bytes) {
+            MPI_Abort(MPI_COMM_WORLD, INFO_BROKEN);
+            return;
+        }
+        if (0 == rank) {
+            MPI_Recv(bytes, (int) length, MPI_BYTE, i, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            fwrite(bytes, 1, (size_t) length, stdout);
+        } else {
+            rewind(text);
+            length = (long) fread(bytes, 1, (size_t) length, text);
+            MPI_Send(&length, 1, MPI_LONG, 0, 3, MPI_COMM_WORLD);
+            MPI_Send(bytes, (int) length, MPI_BYTE, 0, 3, MPI_COMM_WORLD);
+        }
+        free(bytes);
+    }
+}
+
+int info_pair(int gpu, double seconds, bool software, FILE *text)
 {
     int status = INFO_BROKEN, ok;
 
@@ -678,6 +715,9 @@ int info_pair(int gpu, double seconds, bool software)
         MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         if (ok) {
             status = run(gpu, seconds, software);
+        }
+        if (NULL != text) {
+            print_texts(text);
         }
         if (0 < processes[rank].count) {
             hca->fini();

@@ -28,6 +28,7 @@ static void usage(FILE *file)
         "usage: umrddt_info [--json] [DEVICE[:PORT]]...\n"
         "       umrddt_info --selftest [--gpu N] [--json] [DEVICE[:PORT]]...\n"
         "       mpirun -n 2 --host A,B umrddt_info --pair [--gpu N] [--seconds S] [--json]\n"
+        "       [mpirun -n 2 --host A,B] umrddt_info --collect FILE [--gpu N] [--seconds S]\n"
         "       umrddt_info --explain LAYOUT [--to LAYOUT] [--gpu | --memory WHERE] [--schemes LIST]\n"
         "                   [--json]\n"
         "       umrddt_info --help | --version\n"
@@ -51,9 +52,15 @@ static void usage(FILE *file)
         "               ports that mean trouble and have grown. Tests the pairs of rank 0, all pairs of up\n"
         "               to 4 processes, and pairs within a node only if there is one node. The exit status\n"
         "               is 0 if every lane works, and 1 if not\n"
-        "  --gpu N      with --selftest and --pair: have the messages in the memory of GPU N; with\n"
+        "  --collect FILE  write a report to a file, to be sent to the authors: everything that this\n"
+        "               program prints, parameters, releases, drivers, devices, GPUs, topology and counters;\n"
+        "               in a job those of all nodes, and the test of --pair. It has names and addresses of\n"
+        "               hosts and devices, the values of OMPI_MCA_*, UCX_* and CUDA_VISIBLE_DEVICES, the\n"
+        "               names of SLURM_*, and no other variable. An existing file is overwritten only if it\n"
+        "               is a regular file\n"
+        "  --gpu N      with --selftest, --pair and --collect: have the messages in the memory of GPU N; with\n"
         "               --selftest the HCA writes to itself. A failure makes the device unusable\n"
-        "  --seconds S  with --pair: exchange messages for so many seconds on each lane, at least\n"
+        "  --seconds S  with --pair and --collect: exchange messages for so many seconds on each lane, at least\n"
         "  --json       print one JSON object with the same content\n"
         "  --explain LAYOUT  print the protocol for messages of a layout, to a process on the same node and\n"
         "               on another node, and the reason: the predicted time of each protocol in\n"
@@ -460,6 +467,7 @@ int main(int argc, char **argv)
 {
     const char *preload = getenv("LD_PRELOAD");
     char host[256] = "this machine";
+    const char *collect = NULL;
     bool devices_only = false, pair = false, software;
     double gpu = -1, seconds = 0;
     int status, i;
@@ -486,6 +494,8 @@ int main(int argc, char **argv)
             pair = true;
         } else if (0 == strcmp("--json", argv[i])) {
             info_json = true;
+        } else if (0 == strcmp("--collect", argv[i]) && NULL != argv[i + 1]) {
+            collect = argv[++i];
         } else if (0 == strcmp("--gpu", argv[i])) {
             if (!read_number(argv, i++, 1023, &gpu)) {
                 return INFO_USAGE;
@@ -508,16 +518,23 @@ int main(int argc, char **argv)
         }
     }
 
-    if ((pair && (devices_only || 0 < argc)) || (0 < seconds && !pair)
-        || (0 <= gpu && !pair && !devices_only)) {
+    if ((pair || NULL != collect) && (devices_only || 0 < argc || (pair && NULL != collect))) {
         fprintf(stderr,
-                "umrddt_info: --pair excludes --selftest and devices (btl_umr_device); --gpu "
-                "needs --pair or\n--selftest, --seconds needs --pair\n");
+                "umrddt_info: --pair and --collect exclude each other, --selftest, and devices "
+                "(see btl_umr_device)\n");
+        return INFO_USAGE;
+    }
+    if ((0 <= gpu && !devices_only && !pair && NULL == collect)
+        || (0 < seconds && !pair && NULL == collect) || (info_json && NULL != collect)) {
+        fprintf(stderr, "umrddt_info: these options do not go together; see --help\n");
         return INFO_USAGE;
     }
     software = NULL != preload && NULL != strstr(preload, "umrddt_sim");
+    if (NULL != collect) {
+        return info_collect(collect, (int) gpu, seconds, software);
+    }
     if (pair) {
-        return info_pair((int) gpu, seconds, software);
+        return info_pair((int) gpu, seconds, software, NULL);
     }
     selftest_gpu = (int) gpu;
     info_leave_job();

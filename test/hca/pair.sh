@@ -72,7 +72,7 @@ pair "writes to a GPU are not flushed" 1 gpu_late=200 "--gpus 2" "env OMPI_MCA_b
 pair "no such GPU" 1 "" "--gpus 2" "$two --gpu 2" "none: there is no GPU 2; this process has 2"
 pair "a GPU that no HCA reaches" 1 "" "--gpus 1" "env UMRDDT_GPU=devices=1,gdr=0 $two --gpu 0" "does not register the memory"
 pair "alone" 2 "" "" "umrddt_info --pair" "needs two or more processes"
-pair "devices" 2 "" "" "umrddt_info --pair mlx5_0" "excludes"
+pair "devices" 2 "" "" "umrddt_info --pair mlx5_0" "exclude"
 pair "no number" 2 "" "" "umrddt_info --pair --gpu x" "needs a number"
 
 # An HCA by itself, in the memory of a GPU.
