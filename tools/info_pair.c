@@ -236,7 +236,8 @@ static void find_lanes(int peer, lanes_t *lanes)
     mca_btl_umr_endpoint_t *any, *other = NULL;
 
     memset(lanes, 0, sizeof(*lanes));
-    if (0 == processes[rank].count || OPAL_SUCCESS != hca->endpoint_get(proc, &any)) {
+    if (0 == processes[rank].count || 0 == processes[peer].count
+        || OPAL_SUCCESS != hca->endpoint_get(proc, &any)) {
         return;
     }
     for (int i = 0; i < processes[peer].count && NULL == other; ++i) {

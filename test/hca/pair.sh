@@ -70,6 +70,8 @@ pair "a write fails" 1 faults=0@write:30 "" "$two" "^   0    1    0 .* FAILED" "
 pair "writes to a GPU are not flushed" 1 gpu_late=200 "--gpus 2" "env OMPI_MCA_btl_umr_gpu_flush=3 $two --gpu 0" "WRONG BYTE at 0 of 4096: 0xa5, not " \
     "^0 of 2 directions work"
 pair "no such GPU" 1 "" "--gpus 2" "$two --gpu 2" "none: there is no GPU 2; this process has 2"
+pair "no such GPU at one side" 1 "" "--gpus 2" "mpirun -n 1 umrddt_info --pair --gpu 1 : -n 1 umrddt_info --pair --gpu 2" \
+    "rank 1 has no HCA: there is no GPU 2" "^0 of 1 directions work"
 pair "a GPU that no HCA reaches" 1 "" "--gpus 1" "env UMRDDT_GPU=devices=1,gdr=0 $two --gpu 0" "does not register the memory"
 pair "alone" 2 "" "" "umrddt_info --pair" "needs two or more processes"
 pair "devices" 2 "" "" "umrddt_info --pair mlx5_0" "exclude"
