@@ -19,6 +19,7 @@
 #define INFO_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "bench/layouts.h"
 
@@ -38,10 +39,34 @@ extern bool info_json;
  * Have btl/umr open a device and test it; print its properties, or the reason and the remedy.
  *
  * @param[in] name  "mlx5_0" or "mlx5_0:1"
+ * @param[in] gpu   have the device write to itself within the memory of this GPU; -1: not
  *
  * @return the exit status; INFO_BROKEN with the reason on the standard error
  */
-int info_device(const char *name);
+int info_device(const char *name, int gpu);
+
+/**
+ * The test of the lanes between the processes of a job (--pair), which prints its result.
+ *
+ * @param[in] gpu       have the buffers in the memory of this GPU; -1: in system memory
+ * @param[in] seconds   that the messages of each lane take at least
+ * @param[in] software  the HCA is that of umrddt_sim
+ * @param[in] text      rank 0 prints the texts of all others behind the result; NULL: none
+ *
+ * @return the exit status
+ */
+int info_pair(int gpu, double seconds, bool software, FILE *text);
+
+/**
+ * Collect all about this machine, or about the nodes of the job with a test of the lanes, into a
+ * file (--collect). Overwrites regular files only. Arguments as for info_pair.
+ *
+ * @return the exit status
+ */
+int info_collect(const char *path, int gpu, double seconds, bool software);
+
+/** Print all of a file. */
+void info_collect_print(FILE *text);
 
 /** The remedy for a reason of btl/umr not to use a device; NULL: none is known. */
 const char *info_advice(const char *reason);

@@ -12,23 +12,16 @@
  * One device, as btl/umr detects it.
  */
 
-#include "info.h"
+#include "info_hca.h"
 
-#include "ompi_config.h"
-
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <mpi.h>
 
-#include "opal/mca/base/base.h"
-#include "opal/mca/btl/base/base.h"
-
-#include "opal/mca/btl/umr/btl_umr_hca.h"
-#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
-#include "umrddt_cuda_all.h"
-#include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
+#include "ompi/proc/proc.h"
 
 /** Names of the capability tiers in the output. */
 static const char *const tier_names[MCA_BTL_UMR_TIER_MAX] = {
@@ -36,45 +29,6 @@ static const char *const tier_names[MCA_BTL_UMR_TIER_MAX] = {
     [MCA_BTL_UMR_STRIDED] = "strided entries (equal blocks at equal distances)",
     [MCA_BTL_UMR_NESTED] = "indirect mkeys of mkeys",
 };
-
-/* The btl framework with one component, which no "--mca btl" hides. */
-static mca_base_framework_t framework;
-
-/** A GPU, and how far it is from an HCA. */
-typedef struct info_near_t {
-    int gpu;
-    uint32_t distance;
-} info_near_t;
-
-static const mca_btl_umr_hca_ops_t *open_component(void)
-{
-    mca_base_component_list_item_t *item;
-
-    framework = opal_btl_base_framework;
-    framework.framework_selection = (char *) "umr";
-    OBJ_CONSTRUCT(&framework.framework_components, opal_list_t);
-    OBJ_CONSTRUCT(&framework.framework_failed_components, opal_list_t);
-    if (OPAL_SUCCESS == mca_base_framework_components_register(&framework, 0)
-        && OPAL_SUCCESS == mca_base_framework_components_open(&framework, 0)) {
-        OPAL_LIST_FOREACH (item, &framework.framework_components, mca_base_component_list_item_t) {
-            const mca_btl_umr_component_t *component =
-                (const mca_btl_umr_component_t *) item->cli_component;
-
-            if (0 == strcmp("umr", item->cli_component->mca_component_name)
-                && MCA_BTL_UMR_HCA_API == component->api) {
-                return component->ops;
-            }
-        }
-    }
-    return NULL;
-}
-
-static void close_component(void)
-{
-    (void) mca_base_framework_components_close(&framework, NULL);
-    OBJ_DESTRUCT(&framework.framework_components);
-    OBJ_DESTRUCT(&framework.framework_failed_components);
-}
 
 /** Print one line; "and" joins GPUs at equal distance. */
 static void print_gpus(const info_near_t *gpus, int count)
@@ -106,32 +60,6 @@ static void json_gpus(const info_near_t *gpus, int count)
         }
     }
     info_json_close(']');
-}
-
-static int nearer(const void *a, const void *b)
-{
-    const info_near_t *x = (const info_near_t *) a, *y = (const info_near_t *) b;
-
-    return x->distance != y->distance ? (x->distance < y->distance ? -1 : 1) : x->gpu - y->gpu;
-}
-
-/** Find the GPUs with a known distance. @return their number */
-static int near_gpus(const mca_btl_umr_hca_ops_t *hca, unsigned int index, info_near_t *gpus)
-{
-    const umrddt_cuda_all_t *driver;
-    int count = 0, known = 0;
-
-    if (OPAL_SUCCESS != umrddt_cuda_all_load(&driver) || CUDA_SUCCESS != driver->cuInit(0)
-        || CUDA_SUCCESS != driver->cuDeviceGetCount(&count)) {
-        return 0;
-    }
-    for (int gpu = 0; gpu < count && OPAL_UMRDDT_GPU_RDMA_DEVICES > gpu; ++gpu) {
-        gpus[known].gpu = gpu;
-        gpus[known].distance = hca->gpu_distance(index, gpu);
-        known += UINT32_MAX != gpus[known].distance ? 1 : 0;
-    }
-    qsort(gpus, (size_t) known, sizeof(gpus[0]), nearer);
-    return known;
 }
 
 static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
@@ -198,7 +126,6 @@ static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, i
             info_json_close('}');
         }
     }
-    info_json_close('}');
 }
 
 static void unusable(const char *name, const char *why)
@@ -228,46 +155,101 @@ static void print_without(const mca_btl_umr_caps_t *caps, const info_near_t *gpu
     info_advise(caps->umr.why);
 }
 
-int info_device(const char *name)
+/**
+ * Have an HCA write to itself, in the memory of the GPU.
+ *
+ * @param[out] traffic  what was measured, or the reason
+ */
+static bool test_gpu(const mca_btl_umr_hca_ops_t *hca, unsigned int index, info_traffic_t *traffic)
+{
+    struct opal_proc_t *self = (struct opal_proc_t *) ompi_proc_local();
+    info_link_t link = {.hca = hca, .first = true, .alone = true};
+    mca_btl_umr_address_t at = {htonl(index << 24), 0};
+
+    memset(traffic, 0, sizeof(*traffic));
+    if (OPAL_SUCCESS != hca->endpoint_get(self, &link.endpoint)) {
+        snprintf(traffic->why, sizeof(traffic->why), "the device does not connect to itself");
+        return false;
+    }
+    link.endpoint = hca->endpoint_at(link.endpoint, &at);
+    hca->endpoint_address(link.endpoint, &link.address);
+    return info_link_test(&link, traffic);
+}
+
+/** Test with the memory of the GPU and print the result. */
+static bool report_gpu(const mca_btl_umr_hca_ops_t *hca, unsigned int index, int gpu)
+{
+    info_traffic_t traffic;
+    bool works = test_gpu(hca, index, &traffic);
+
+    if (info_json) {
+        info_json_open("gpu_memory", '{');
+        info_json_number("gpu", gpu);
+        info_json_bool("works", works);
+        info_json_text("why_not", works ? NULL : traffic.why);
+        info_json_real("bandwidth_gb_per_s", 1e-9 * traffic.bandwidth);
+        info_json_number("messages_right", traffic.messages);
+        info_json_number("mkeys_mapped", traffic.mkeys);
+        info_json_close('}');
+    } else if (works) {
+        printf(
+            "  proven: gather and scatter in the memory of GPU %d by writes to itself: %lld messages "
+            "of\n  odd layouts, %lld mkeys mapped; %.2f GB/s\n",
+            gpu, traffic.messages, traffic.mkeys, 1e-9 * traffic.bandwidth);
+    } else {
+        printf("  FAILED with the memory of GPU %d: %s\n", gpu, traffic.why);
+    }
+    return works;
+}
+
+int info_device(const char *name, int gpu)
 {
     const mca_btl_umr_hca_ops_t *hca;
+    char why[192] = "";
     int status = INFO_BROKEN;
 
     if (MPI_SUCCESS != MPI_Init(NULL, NULL)) {
         return INFO_BROKEN;
     }
-    hca = open_component();
+    hca = info_hca_open();
     if (NULL == hca) {
-        fprintf(
-            stderr,
-            "umrddt_info: this Open MPI finds no btl/umr of this version of umrddt; check \"ompi_info "
-            "--param btl\numr\". See the last lines of \"make install\".\n");
+        /* printed */
+    } else if (0 <= gpu && !info_buffer_gpu(gpu, why)) {
+        unusable(name, why);
+        status = INFO_UNUSABLE;
     } else if (OPAL_SUCCESS != hca->init()) {
         unusable(name, hca->why_not());
         status = INFO_UNUSABLE;
     } else {
         const mca_btl_umr_caps_t *caps;
+        bool works = true;
 
         status = INFO_WITHOUT;
         /* one for each active port */
         for (unsigned int i = 0; hca->hca(i, &caps, NULL); ++i) {
             info_near_t gpus[OPAL_UMRDDT_GPU_RDMA_DEVICES];
-            int count = near_gpus(hca, i, gpus);
+            int count = info_hca_gpus(hca, i, gpus);
 
             if (caps->umr.usable) {
                 status = INFO_USABLE;
             }
             if (info_json) {
+                /* not closed */
                 json_caps(caps, gpus, count);
             } else if (caps->umr.usable) {
                 print_caps(caps, gpus, count);
             } else {
                 print_without(caps, gpus, count);
             }
+            works = 0 > gpu || (report_gpu(hca, i, gpu) && works);
+            if (info_json) {
+                info_json_close('}');
+            }
         }
+        status = works ? status : INFO_UNUSABLE;
         hca->fini();
     }
-    close_component();
+    info_hca_close();
     fflush(stdout);
     MPI_Finalize();
     return status;

@@ -26,7 +26,9 @@ static void usage(FILE *file)
     fprintf(
         file,
         "usage: umrddt_info [--json] [DEVICE[:PORT]]...\n"
-        "       umrddt_info --selftest [--json] [DEVICE[:PORT]]...\n"
+        "       umrddt_info --selftest [--gpu N] [--json] [DEVICE[:PORT]]...\n"
+        "       mpirun -n 2 --host A,B umrddt_info --pair [--gpu N] [--seconds S] [--json]\n"
+        "       [mpirun -n 2 --host A,B] umrddt_info --collect FILE [--gpu N] [--seconds S]\n"
         "       umrddt_info --explain LAYOUT [--to LAYOUT] [--gpu | --memory WHERE] [--schemes LIST]\n"
         "                   [--json]\n"
         "       umrddt_info --help | --version\n"
@@ -43,6 +45,22 @@ static void usage(FILE *file)
         "\n"
         "Options\n"
         "  --selftest   test the devices only; the exit status is about the devices\n"
+        "  --pair       in a job of two or more processes: print the ports of each process, and test each\n"
+        "               pair of ports (lane) that messages between two nodes would use: the time to connect\n"
+        "               and of the first write, the bandwidth, and messages between random layouts while\n"
+        "               mkeys are mapped anew, with each byte compared. Also prints the counters of the\n"
+        "               ports that mean trouble and have grown. Tests the pairs of rank 0, all pairs of up\n"
+        "               to 4 processes, and pairs within a node only if there is one node. The exit status\n"
+        "               is 0 if every lane works, and 1 if not\n"
+        "  --collect FILE  write a report to a file, to be sent to the authors: everything that this\n"
+        "               program prints, parameters, releases, drivers, devices, GPUs, topology and counters;\n"
+        "               in a job those of all nodes, and the test of --pair. It has names and addresses of\n"
+        "               hosts and devices, the values of OMPI_MCA_*, UCX_* and CUDA_VISIBLE_DEVICES, the\n"
+        "               names of SLURM_*, and no other variable. An existing file is overwritten only if it\n"
+        "               is a regular file\n"
+        "  --gpu N      with --selftest, --pair and --collect: have the messages in the memory of GPU N; with\n"
+        "               --selftest the HCA writes to itself. A failure makes the device unusable\n"
+        "  --seconds S  with --pair and --collect: exchange messages for so many seconds on each lane, at least\n"
         "  --json       print one JSON object with the same content\n"
         "  --explain LAYOUT  print the protocol for messages of a layout, to a process on the same node and\n"
         "               on another node, and the reason: the predicted time of each protocol in\n"
@@ -51,7 +69,7 @@ static void usage(FILE *file)
         "               layout is a name of umrddt_bench --list, or a description (see umrddt_bench\n"
         "               --help) such as 'vector 128 x 1024 stride 2048'\n"
         "  --to LAYOUT  with --explain: the layout of the receiver, if it differs\n"
-        "  --gpu        with --explain: same as --memory gpu\n"
+        "  --gpu        with --explain (without a number): same as --memory gpu\n"
         "  --memory WHERE  with --explain: host (default; system memory), gpu, gpu-host (from a GPU to\n"
         "               system memory) or host-gpu; this machine need not have GPUs\n"
         "  --schemes LIST  with --explain: consider these protocols, a list of umr, sgl, ipc, pack-gdr,\n"
@@ -105,13 +123,24 @@ static void report(FILE *file)
     }
 }
 
+/* The GPU of --selftest; -1: none. */
+static int selftest_gpu = -1;
+
 /* Start this program again with --one or --mpi. Its output goes on, or into a file. @return its
  * exit status */
 static int again(const char *option, const char *argument, FILE *out, FILE *errors)
 {
-    int status = 0;
+    const char *arguments[6] = {"umrddt_info", option};
+    char number[16];
+    int status = 0, count = 2;
     pid_t pid;
 
+    if (NULL != argument) {
+        snprintf(number, sizeof(number), "%d", selftest_gpu);
+        arguments[count++] = argument;
+        arguments[count++] = number;
+    }
+    arguments[count] = info_json ? "--json" : NULL;
     fflush(NULL);
     pid = fork();
     if (0 == pid) {
@@ -121,8 +150,7 @@ static int again(const char *option, const char *argument, FILE *out, FILE *erro
         if (NULL != errors) {
             (void) dup2(fileno(errors), STDERR_FILENO);
         }
-        execl("/proc/self/exe", "umrddt_info", option, argument, info_json ? "--json" : NULL,
-              (char *) NULL);
+        execv("/proc/self/exe", (char *const *) arguments);
         perror("umrddt_info");
         _exit(INFO_BROKEN);
     }
@@ -412,8 +440,8 @@ static int doctor(int count, char **names)
 static int by_itself(int argc, char **argv)
 {
     info_json = 2 < argc && 0 == strcmp("--json", argv[argc - 1]);
-    if (3 <= argc && 0 == strcmp("--one", argv[1])) {
-        return info_device(argv[2]);
+    if (4 <= argc && 0 == strcmp("--one", argv[1])) {
+        return info_device(argv[2], atoi(argv[3]));
     }
     if (2 <= argc && 0 == strcmp("--mpi", argv[1])) {
         return info_mpi();
@@ -422,11 +450,26 @@ static int by_itself(int argc, char **argv)
     return -1;
 }
 
+/* The number behind an option. @return false: printed */
+static bool read_number(char **argv, int at, double most, double *value)
+{
+    char *end = NULL;
+
+    *value = NULL == argv[at + 1] ? -1 : strtod(argv[at + 1], &end);
+    if (NULL == end || '\0' != *end || end == argv[at + 1] || 0 > *value || most < *value) {
+        fprintf(stderr, "umrddt_info: %s needs a number of 0 to %.0f\n", argv[at], most);
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const char *preload = getenv("LD_PRELOAD");
     char host[256] = "this machine";
-    bool devices_only = false, software;
+    const char *collect = NULL;
+    bool devices_only = false, pair = false, software;
+    double gpu = -1, seconds = 0;
     int status, i;
 
     status = by_itself(argc, argv);
@@ -447,8 +490,20 @@ int main(int argc, char **argv)
         }
         if (0 == strcmp("--selftest", argv[i])) {
             devices_only = true;
+        } else if (0 == strcmp("--pair", argv[i])) {
+            pair = true;
         } else if (0 == strcmp("--json", argv[i])) {
             info_json = true;
+        } else if (0 == strcmp("--collect", argv[i]) && NULL != argv[i + 1]) {
+            collect = argv[++i];
+        } else if (0 == strcmp("--gpu", argv[i])) {
+            if (!read_number(argv, i++, 1023, &gpu)) {
+                return INFO_USAGE;
+            }
+        } else if (0 == strcmp("--seconds", argv[i])) {
+            if (!read_number(argv, i++, 1e6, &seconds)) {
+                return INFO_USAGE;
+            }
         } else {
             break;
         }
@@ -463,8 +518,26 @@ int main(int argc, char **argv)
         }
     }
 
-    info_leave_job();
+    if ((pair || NULL != collect) && (devices_only || 0 < argc || (pair && NULL != collect))) {
+        fprintf(stderr,
+                "umrddt_info: --pair and --collect exclude each other, --selftest, and devices "
+                "(see btl_umr_device)\n");
+        return INFO_USAGE;
+    }
+    if ((0 <= gpu && !devices_only && !pair && NULL == collect)
+        || (0 < seconds && !pair && NULL == collect) || (info_json && NULL != collect)) {
+        fprintf(stderr, "umrddt_info: these options do not go together; see --help\n");
+        return INFO_USAGE;
+    }
     software = NULL != preload && NULL != strstr(preload, "umrddt_sim");
+    if (NULL != collect) {
+        return info_collect(collect, (int) gpu, seconds, software);
+    }
+    if (pair) {
+        return info_pair((int) gpu, seconds, software, NULL);
+    }
+    selftest_gpu = (int) gpu;
+    info_leave_job();
     (void) gethostname(host, sizeof(host) - 1);
     if (info_json) {
         info_json_open(NULL, '{');
