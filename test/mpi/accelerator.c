@@ -12,8 +12,9 @@
  * Tests an Open MPI 5.0 that is CUDA-aware by accelerator/cuda, without umrddt: its query
  * functions, and MPI_Pack, MPI_Unpack and messages of vectors in every kind of GPU memory, also
  * from a thread without a context. In mode "without" the component is missing, and the same calls
- * crash. In mode "kinds" the job requests the memory kind cuda:device, which an Open MPI 6.0 with
- * the component provides.
+ * crash. In mode "contiguous" there are only contiguous messages, of an Open MPI that was
+ * configured with CUDA, too. In mode "kinds" the job requests the memory kind cuda:device, which an
+ * Open MPI 6.0 with the component provides.
  */
 
 #include "layouts.h"
@@ -117,6 +118,37 @@ static void all(void)
     }
 }
 
+/* Messages of 8 bytes to 4 MiB, each from and to the same buffers several times. */
+static void contiguous(void)
+{
+    for (int bytes = 8; bytes <= 4 << 20; bytes *= 8, ++mpitest.step) {
+        MPI_Datatype type;
+
+        MPI_OK(MPI_Type_contiguous(bytes, MPI_BYTE, &type));
+        MPI_OK(MPI_Type_commit(&type));
+        mpitest_map_t *map = mpitest_map(type, 1);
+        mpitest_buffer_t *out = mpitest_buffer_of(map, GPU_DEVICE);
+        mpitest_buffer_t *in = mpitest_buffer_of(map, GPU_DEVICE);
+        const int left = mpitest_left(), right = mpitest_right();
+
+        for (int i = 0; i < 4; ++i) {
+            const uint64_t key = mpitest_mix(mpitest.seed, (uint64_t) bytes, (uint64_t) i);
+            MPI_Status status;
+
+            mpitest_fill(out, key + (uint64_t) mpitest.rank);
+            mpitest_clear(in);
+            MPI_OK(MPI_Sendrecv(out->addr, 1, type, right, i, in->addr, 1, type, left, i,
+                                MPI_COMM_WORLD, &status));
+            CHECK_STATUS(&status, left, i, bytes);
+            VERIFY(in, key + (uint64_t) left, bytes);
+        }
+        mpitest_buffer_free(out);
+        mpitest_buffer_free(in);
+        mpitest_map_free(map);
+        MPI_OK(MPI_Type_free(&type));
+    }
+}
+
 static void *without_context(void *unused)
 {
     CUcontext ctx = NULL;
@@ -190,6 +222,10 @@ int main(int argc, char **argv)
         return mpitest_finish();
     }
     CHECK_INT(query(), 1);
+    if (mpitest_has("contiguous")) {
+        contiguous();
+        return mpitest_finish();
+    }
     kind_count = gpu_kinds_of("all", kinds);
     CHECK(5 <= kind_count);
     all();

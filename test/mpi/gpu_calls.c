@@ -20,7 +20,7 @@
  * - fortran: MPI_Pack of Fortran
  * - external: MPI_Pack_external and MPI_Unpack_external
  * - ring: MPI_Sendrecv_replace, also of a process to itself and with MPI_PROC_NULL
- * - started, several: MPI_Isendrecv_replace, the same and several at once
+ * - started, several: MPI_Isendrecv_replace, the same and several at once, and MPI_Cancel of one
  * - counts: the forms with MPI_Count
  * - asserted: MPI_Sendrecv_replace with an assertion about the memory
  * - truncated, staged: messages that are longer than their receives
@@ -702,6 +702,13 @@ static void several(uint64_t *state)
                                      mpitest_left(), 0 == i % 4 ? MPI_ANY_TAG : i, comm,
                                      &requests[i]));
     }
+    /* An error without effect. It has no communicator: Open MPI calls the handler of one of these.
+     */
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    CHECK_INT(CLASS_OF(MPI_Cancel(&requests[CALLS / 2])), MPI_ERR_REQUEST);
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
     MPI_OK(MPI_Comm_free(&comm));
     MPI_OK(MPI_Waitall(CALLS, requests, statuses));
     seen = since(&before);

@@ -191,16 +191,6 @@ static void end_of_one(void)
     gpu_shape_free(shape);
 }
 
-static int rank_before_init(void)
-{
-    const char *text = getenv("OMPI_COMM_WORLD_RANK");
-
-    if (NULL == text) {
-        text = getenv("PMIX_RANK");
-    }
-    return NULL == text ? 0 : atoi(text);
-}
-
 /* The GPUs of the ranks that shall have one; all skip if one finds none. */
 static void take_gpus(void)
 {
@@ -224,8 +214,8 @@ int main(int argc, char **argv)
     bool half = 2 < argc && NULL != strstr(argv[argc - 1], "half");
     int turns, turn;
 
-    if (early && !(half && 0 == rank_before_init() % 2)) {
-        has_gpu = NULL == gpu_begin(rank_before_init());
+    if (early && !(half && 0 == mpitest_rank_before_init() % 2)) {
+        has_gpu = NULL == gpu_begin(mpitest_rank_before_init());
     }
     mpitest_init(&argc, &argv, "gpu_finalize", 1, MPI_THREAD_SINGLE);
     if (0 != mpitest.size % 2) {

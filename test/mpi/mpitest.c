@@ -183,6 +183,16 @@ int mpitest_memory_kinds(gpu_kind_t *kinds)
     return memory_kind_count;
 }
 
+int mpitest_rank_before_init(void)
+{
+    const char *text = getenv("OMPI_COMM_WORLD_RANK");
+
+    if (NULL == text) {
+        text = getenv("PMIX_RANK");
+    }
+    return NULL == text ? 0 : atoi(text);
+}
+
 void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threads)
 {
     long longer = 0 != env_number("UMRDDT_TEST_LONG", 0) ? 8 : 1;
@@ -195,6 +205,11 @@ void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threa
     read_options(*argc, *argv, &have_seed);
     deadline_seconds = (unsigned) env_number(
         "UMRDDT_TEST_DEADLINE", DEADLINE * longer * env_number("UMRDDT_TEST_LIMIT_SCALE", 1));
+
+    /* btl/smcuda of Open MPI is used only if MPI_Init finds a current context. */
+    if (0 != env_number("UMRDDT_TEST_EARLY", 0)) {
+        (void) gpu_begin(mpitest_rank_before_init());
+    }
 
     /* The deadline also covers MPI_Init and MPI_Finalize. */
     snprintf(deadline_text, sizeof(deadline_text),

@@ -53,6 +53,9 @@ typedef struct mpitest_t {
 
 extern mpitest_t mpitest;
 
+/** The rank in MPI_COMM_WORLD, from the environment of mpirun. */
+int mpitest_rank_before_init(void);
+
 /**
  * Start MPI, read the options (--seed N, --ops N, --mode WORD, --verbose), print the seed, set the
  * deadline.

@@ -28,10 +28,10 @@ expect()
     fi
 }
 
-# ompi_source RELEASE: sets $source to the source of that Open MPI, a tarball or a tree: UMRDDT_TEST_OMPI_SOURCE in the
+# ompi_tarball RELEASE: sets $source to the source of that Open MPI, a tarball or a tree: UMRDDT_TEST_OMPI_SOURCE in the
 # environment (one of both, or a directory with tarballs of several releases), else the tarball of Debian's source package,
 # from this machine's mirror. The test is skipped if there is none.
-ompi_source()
+ompi_tarball()
 {
     local release=$1 deb=openmpi_${1/rc/~rc}.orig.tar.xz mirror file
     source=${UMRDDT_TEST_OMPI_SOURCE:-}
@@ -51,6 +51,17 @@ ompi_source()
             fi
         done
     fi
+    if [ ! -e "$source" ]; then
+        echo "SKIPPED: the source of Open MPI $release cannot be fetched (UMRDDT_TEST_OMPI_SOURCE names it)"
+        exit 77
+    fi
+}
+
+# ompi_source RELEASE: ompi_tarball, and $source is one that tar can unpack here.
+ompi_source()
+{
+    local file
+    ompi_tarball "$1"
     # tar needs xz for that compression; Python does not.
     case $source in
     *.xz)
@@ -65,7 +76,7 @@ ompi_source()
         ;;
     esac
     if [ ! -e "$source" ]; then
-        echo "SKIPPED: the source of Open MPI $release cannot be fetched (UMRDDT_TEST_OMPI_SOURCE names it)"
+        echo "SKIPPED: the source of Open MPI $1 cannot be fetched (UMRDDT_TEST_OMPI_SOURCE names it)"
         exit 77
     fi
 }

@@ -198,9 +198,11 @@ static int request_free(ompi_request_t **which)
     mca_coll_umrddt_stage_free(request->stage);
     request->stage = NULL;
     if (NULL != request->direct) {
-        /* only a persistent request still has it, and retains the communicator */
+        /* only a persistent request still has it */
         mca_coll_umrddt_messages_put(request->direct);
         request->direct = NULL;
+    }
+    if (request->super.super.req_persistent) {
         OBJ_RELEASE(request->super.super.req_mpi_object.comm);
     }
     OMPI_REQUEST_FINI(&request->super.super);
@@ -230,7 +232,11 @@ int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage
 
     if (OMPI_SUCCESS == rc) {
         request = request_get(comm, persistent);
-        if (NULL == request) {
+        if (NULL != request) {
+            /* the saved function posts messages after the application may have freed the
+             * communicator, and coll/libnbc does not retain it */
+            OBJ_RETAIN(comm);
+        } else {
             rc = OMPI_ERR_OUT_OF_RESOURCE;
             if (!persistent) {
                 /* it accesses the stage until it completes */
@@ -247,6 +253,7 @@ int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage
     request->stage = stage;
     request->inner = inner;
     if (!persistent) {
+        request->retained = comm;
         MCA_COLL_UMRDDT_COUNT(staged_nonblocking);
         watch(request);
     }
