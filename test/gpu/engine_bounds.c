@@ -236,6 +236,27 @@ static opal_umrddt_gpu_engine_t *engine_now(void)
     return engine;
 }
 
+/* A context goes while a copy of its engine, into memory that is not its own, is not known to be
+ * over. Another context may get its handle, but not its engine. */
+static void overtaken(void)
+{
+    const opal_umrddt_gpu_copy_end_t nothing = {.layout = NULL};
+    opal_umrddt_gpu_engine_t *engine, *other;
+    opal_umrddt_gpu_copy_t *copy;
+    test_end_t end;
+    CUcontext own;
+
+    OK(cuCtxCreate_v2(&own, 0, 0));
+    test_end_alloc(ON_DEVICE, 100, &end);
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&end.is, &engine));
+    test_end_free(&end);
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_copy(engine, &nothing, &nothing, 0, 0, &copy));
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&end.is, &other) && engine == other);
+    OK(cuCtxDestroy_v2(own));
+    CHECK(OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&end.is, &other));
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_copy_wait(copy));
+}
+
 void test_contexts(void)
 {
     opal_umrddt_gpu_engine_t *engines[2];
@@ -281,6 +302,7 @@ void test_contexts(void)
         CHECK(works());
         OK(cuCtxSetCurrent(NULL));
     }
+    overtaken();
     OK(cuCtxSetCurrent(primary));
     opal_umrddt_gpu_engines_close();
     CHECK(0 == test_stats().shape_bytes_now && 0 == test_stats().graphs_now);

@@ -78,7 +78,7 @@ static void before_cuda(void)
 /* Memory of the CPU, once CUDA is in use. */
 static void cpus(uint64_t *state)
 {
-    unsigned char *heap = malloc(FLAT), stack[FLAT];
+    unsigned char *heap = malloc(FLAT), *fresh = malloc(4 * FLAT), stack[FLAT];
     unsigned char *mapped =
         mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MPI_Comm comm;
@@ -86,7 +86,7 @@ static void cpus(uint64_t *state)
     pvars_t seen;
 
     (void) state;
-    CHECK(NULL != heap && MAP_FAILED != (void *) mapped);
+    CHECK(NULL != heap && NULL != fresh && MAP_FAILED != (void *) mapped);
     flat(MPI_COMM_WORLD, stack, &seen);
     if (have) {
         CHECK_INT(seen.value[PVARS_GPU_QUERIES], 0);
@@ -104,9 +104,11 @@ static void cpus(uint64_t *state)
     /* But for the user's word. */
     MPI_OK(MPI_Info_create(&info));
     MPI_OK(MPI_Info_set(info, "mpi_communication_pattern", "MPI_CPU_TO_CPU"));
-    MPI_OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm));
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    flat(comm, fresh + 2 * FLAT, &seen); /* the first message that needs the word comes later */
+    MPI_OK(MPI_Comm_set_info(comm, info));
     MPI_OK(MPI_Info_free(&info));
-    flat(comm, mapped, &seen);
+    flat(comm, mapped + (1 << 19), &seen); /* a page that is not known */
     if (have && !UMRDDT_ENABLE_DEBUG) {
         CHECK_INT(seen.value[PVARS_MEMORY_QUERIES], 0);
         CHECK_INT(seen.value[PVARS_GPU_QUERIES], 0);
@@ -114,6 +116,7 @@ static void cpus(uint64_t *state)
     MPI_OK(MPI_Comm_free(&comm));
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     MPI_OK(munmap(mapped, 1 << 20));
+    free(fresh);
     free(heap);
 }
 

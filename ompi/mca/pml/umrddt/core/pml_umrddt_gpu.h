@@ -40,8 +40,7 @@ static inline bool mca_pml_umrddt_on_engine_device(const opal_umrddt_gpu_where_t
            && opal_umrddt_gpu_engine_device(engine) == where->memory.device;
 }
 
-/**
- * Returns true if (count, datatype) is one piece of memory, at the true lower bound of the type.
+/** Returns true if (count, datatype) is one piece of memory, at the true lower bound of the type.
  */
 static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype, size_t count)
 {
@@ -172,13 +171,14 @@ static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_co
     return mca_pml_umrddt_memory_find(comm, buf, count, datatype, side, where);
 }
 
-/** As mca_pml_umrddt_memory_of, for GPU memory that this thread has looked up before, if there is a
- * GPU and the user asserts nothing. @return false: it is no such memory */
+/** As mca_pml_umrddt_memory_of, for GPU memory that this thread has looked up before. Does not read
+ * the assertion, which may still be set. @return false: no such memory, unread, or asserted */
 static inline bool mca_pml_umrddt_memory_again(mca_pml_umrddt_comm_t *comm, const void *buf,
                                                size_t count, const ompi_datatype_t *datatype,
                                                opal_umrddt_gpu_where_t *where)
 {
-    if (NULL == mca_pml_umrddt.gpu || MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
+    if (NULL == mca_pml_umrddt.gpu
+        || MCA_PML_UMRDDT_PATTERN_NONE != __atomic_load_n(&comm->pattern, __ATOMIC_RELAXED)
         || !opal_umrddt_gpu_look_again(buf, count, &datatype->super, where)) {
         return false;
     }

@@ -281,8 +281,8 @@ static bool is_of(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_memory
                                 : memory->ctx != engine->ctx)) {
         return false;
     }
-    /* The application may not destroy the context of a copy in progress. */
-    if (0 == engine->ctx_id || 0 < __atomic_load_n(&engine->busy, __ATOMIC_RELAXED)
+    /* Also if a copy is in progress: one into system memory does not keep the context alive. */
+    if (0 == engine->ctx_id
         || (CUDA_SUCCESS == engine->driver->cuCtxGetId(engine->ctx, &id) && id == engine->ctx_id)) {
         return true;
     }
