@@ -640,6 +640,7 @@ static void hcas_dead(void)
     mca_btl_umr_endpoint_t *first = harness.endpoint, *dead, *near, *beside[8];
 
     areas_begin();
+    (void) move(!send, 1, 29);
     dead = agree(send, first, areas[1]);
     CHECK(send || dead != first, "the lane that works");
     if (send) {
@@ -659,6 +660,7 @@ static void hcas_dead(void)
         for (size_t i = harness.hca->endpoints_beside(first, beside, 8); 0 < i; --i) {
             CHECK(dead != beside[i - 1], "parts of messages wait for the answer");
         }
+        CHECK(first == near_to(first, areas[1]), "the other lane has only received, and works");
         (void) move(send, 0, 30);
         CHECK(0 == done.calls, "status %d of the lane that does not work", done.status);
         WAIT_UNTIL(0 < done.calls);
@@ -720,14 +722,15 @@ static void hcas_alone(void)
 /**
  * Messages, as the users of the HCA begin them, until the lane of one area works.
  *
+ * @param[in] lane  its HCA, at the sender
+ *
  * @return false: it does not after many
  */
-static bool begin_many(bool send, int area)
+static bool begin_many(bool send, int area, unsigned int lane)
 {
     mca_btl_umr_endpoint_t *first = harness.endpoint, *endpoint = NULL;
-    unsigned int lane = hca_of(near_to(first, areas[area]));
     mca_btl_umr_address_t mine, theirs;
-    int works = 0;
+    int works = 0, root = send ? harness.rank : harness.peer;
 
     for (int i = 0; i < 600 && 0 == works; ++i) {
         int broken = 0;
@@ -736,7 +739,7 @@ static bool begin_many(bool send, int area)
             endpoint = near_to(first, areas[area]);
             broken = harness.hca->endpoint_broken(endpoint) ? 1 : 0;
         }
-        MPI_Bcast(&broken, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        MPI_Bcast(&broken, 1, MPI_INT, root, MPI_COMM_WORLD);
         if (0 != broken) {
             harness_progress_for(0.001); /* a message by the base PML */
             continue;
@@ -765,7 +768,7 @@ static bool begin_many(bool send, int area)
             harness.hca->endpoint_address(endpoint, &mine);
             MPI_Send(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD);
         }
-        MPI_Bcast(&works, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        MPI_Bcast(&works, 1, MPI_INT, root, MPI_COMM_WORLD);
         harness_progress_for(0.001);
     }
     return 0 != works;
@@ -783,7 +786,8 @@ static void hcas_route(void)
     if (send) {
         (void) faults("route:1-2:113");
     }
-    CHECK(begin_many(send, 1), "it is not tried again");
+    CHECK(begin_many(send, 1, hca_of(near_to(harness.endpoint, areas[1]))),
+          "it is not tried again");
     CHECK(!send || 2 == faults(NULL), "%d failed", faults(NULL));
     (void) faults("");
     (void) move(send, 1, 42);
@@ -799,10 +803,33 @@ static void hcas_no_route(void)
     if (send) {
         (void) faults("route:1-:113");
     }
-    CHECK(!begin_many(send, 1), "it works");
+    CHECK(!begin_many(send, 1, hca_of(near_to(harness.endpoint, areas[1]))), "it works");
     CHECK(!send || 3 == faults(NULL), "%d failed", faults(NULL));
     (void) faults("");
     (void) move(send, 0, 43);
+    areas_end();
+}
+
+/**
+ * A lane that has worked is not given up after three searches for a route, also by a process that
+ * has only received.
+ */
+static void hcas_route_back(void)
+{
+    bool send = 1 == harness.rank;
+    mca_btl_umr_endpoint_t *endpoint;
+
+    areas_begin();
+    /* The second pair of ports: they are listed in turn. */
+    endpoint = move(!send, 1, 44);
+    if (send) {
+        harness.hca->endpoint_break(endpoint);
+        (void) faults("route:1-4:113");
+    }
+    CHECK(begin_many(send, 0, hca_of(endpoint)), "it is not tried again");
+    CHECK(!send || 4 == faults(NULL), "%d failed", faults(NULL));
+    (void) faults("");
+    (void) move(send, 0, 45);
     areas_end();
 }
 
@@ -858,11 +885,20 @@ static void hcas_class(void)
     CHECK(gid == attr.ah_attr.grh.sgid_index, "GID %u", attr.ah_attr.grh.sgid_index);
 }
 
-const struct test hca_tests[] = {{"hcas_class", hcas_class},       {"hcas_dead", hcas_dead},
-                                 {"hcas_near", hcas_near},         {"hcas_unknown", hcas_unknown},
-                                 {"hcas_moved", hcas_moved},       {"hcas_apart", hcas_apart},
-                                 {"hcas_break", hcas_break},       {"hcas_fail", hcas_fail},
-                                 {"hcas_strange", hcas_strange},   {"hcas_deaf", hcas_deaf},
-                                 {"hcas_beside", hcas_beside},     {"hcas_slow", hcas_slow},
-                                 {"hcas_alone", hcas_alone},       {"hcas_route", hcas_route},
-                                 {"hcas_no_route", hcas_no_route}, {NULL, NULL}};
+const struct test hca_tests[] = {{"hcas_class", hcas_class},
+                                 {"hcas_dead", hcas_dead},
+                                 {"hcas_near", hcas_near},
+                                 {"hcas_unknown", hcas_unknown},
+                                 {"hcas_moved", hcas_moved},
+                                 {"hcas_apart", hcas_apart},
+                                 {"hcas_break", hcas_break},
+                                 {"hcas_fail", hcas_fail},
+                                 {"hcas_strange", hcas_strange},
+                                 {"hcas_deaf", hcas_deaf},
+                                 {"hcas_beside", hcas_beside},
+                                 {"hcas_slow", hcas_slow},
+                                 {"hcas_alone", hcas_alone},
+                                 {"hcas_route", hcas_route},
+                                 {"hcas_no_route", hcas_no_route},
+                                 {"hcas_route_back", hcas_route_back},
+                                 {NULL, NULL}};

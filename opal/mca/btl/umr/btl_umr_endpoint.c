@@ -383,6 +383,7 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     if (endpoint->probing) {
         mca_btl_umr_probe_end(endpoint);
     }
+    (void) mca_btl_umr_lane_works(endpoint->lane); /* later endpoints have no FINs yet */
     if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
         MCA_BTL_UMR_LOG(
             hca, "the queue pair to %s has failed %u times in a row: it is not replaced any more",

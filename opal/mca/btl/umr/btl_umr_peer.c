@@ -39,6 +39,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_peer.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
 
 /**
@@ -398,7 +399,7 @@ static bool waits(const mca_btl_umr_peer_t *peer, const mca_btl_umr_lane_t *lane
     bool other = false;
 
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
-        other = other || (peer->lanes[i].proven && !dead(&peer->lanes[i]));
+        other = other || (!dead(&peer->lanes[i]) && mca_btl_umr_lane_works(&peer->lanes[i]));
     }
     return other && NULL != lane->endpoint && lane->endpoint->probing;
 }

@@ -32,7 +32,7 @@ struct mca_btl_umr_lane_t {
     /** The endpoint of the highest generation. Created when first needed; read without the lock. */
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_rebuild_t rebuild;
-    bool proven;      /**< a write went through it, in either direction */
+    bool proven;      /**< known to have worked; see mca_btl_umr_lane_works */
     uint8_t failures; /**< before that; see MCA_BTL_UMR_LANE_DEAD */
     uint32_t wanted;  /**< generation announced by the peer; 0: none */
 };

@@ -38,15 +38,26 @@ static double now(void)
 }
 
 /** The lane works; so do all later queue pairs of it. It may have been given up too early. */
-static void proven(mca_btl_umr_endpoint_t *endpoint)
+static void lane_proven(mca_btl_umr_lane_t *lane)
 {
-    mca_btl_umr_lane_t *lane = endpoint->lane;
-
     if (!lane->proven && mca_btl_umr_params.rebuilds < lane->rebuild.tries) {
         lane->rebuild.tries = 0;
     }
-    endpoint->proven = true;
     lane->proven = true;
+}
+
+static void proven(mca_btl_umr_endpoint_t *endpoint)
+{
+    lane_proven(endpoint->lane);
+    endpoint->proven = true;
+}
+
+bool mca_btl_umr_lane_works(mca_btl_umr_lane_t *lane)
+{
+    if (NULL != lane->endpoint && 0 < lane->endpoint->fins_came) {
+        lane_proven(lane);
+    }
+    return lane->proven;
 }
 
 bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint)
@@ -96,7 +107,7 @@ void mca_btl_umr_probe_fail(mca_btl_umr_endpoint_t *endpoint, bool again, const 
 {
     mca_btl_umr_lane_t *lane = endpoint->lane;
 
-    if (lane->proven || 1 == endpoint->peer->lane_count
+    if (mca_btl_umr_lane_works(lane) || 1 == endpoint->peer->lane_count
         || MCA_BTL_UMR_LANE_DEAD <= lane->failures) {
         return;
     }
@@ -123,7 +134,8 @@ void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca)
     hca->probes_looked = time;
     OPAL_LIST_FOREACH_SAFE (endpoint, next, &hca->probing, mca_btl_umr_endpoint_t) {
         endpoint->probe_time += passed;
-        if (limit < endpoint->probe_time) {
+        /* If the peer writes, the lane works: only the device decides. */
+        if (limit < endpoint->probe_time && 0 == endpoint->fins_came) {
             mca_btl_umr_probe_fail(endpoint, false, "no answer to a probe");
             mca_btl_umr_endpoint_fail(endpoint);
         }

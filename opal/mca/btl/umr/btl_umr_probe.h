@@ -35,6 +35,9 @@ static inline double mca_btl_umr_probe_limit(unsigned int timeout)
     return limit > MCA_BTL_UMR_PROBE_SECONDS ? limit : MCA_BTL_UMR_PROBE_SECONDS;
 }
 
+/** True if a write went through the lane, in either direction. Lock held. */
+bool mca_btl_umr_lane_works(mca_btl_umr_lane_t *lane);
+
 /**
  * For an endpoint of a lane that has not worked yet: post a probe, a write without bytes, unless
  * one is under way. Writes wait for its completion. No probe is needed if the peer has written, or

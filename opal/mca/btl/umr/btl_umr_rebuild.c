@@ -52,6 +52,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_post.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
 
 bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
@@ -100,7 +101,7 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
                                  uint32_t generation)
 {
     if (0 < mca_btl_umr_params.rebuilds) {
-        bool dead = !lane->proven && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
+        bool dead = !mca_btl_umr_lane_works(lane) && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
 
         mca_btl_umr_endpoint_fail(lane->endpoint);
         if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
