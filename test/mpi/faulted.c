@@ -21,7 +21,8 @@
  *
  * --mode soon: each message takes less than a second of a free processor, also while the plan makes
  * a device fail that reports no completion. --mode threads: another thread waits for a message
- * meanwhile.
+ * meanwhile. --mode late: the receiver writes its buffer again, and nothing of the message comes
+ * later.
  *
  * ">host" means that the base PML carried it in the end. After '!' are the calls with errors:
  * sender's, receiver's.
@@ -32,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "exchange.h"
 #include "pvars.h"
@@ -66,6 +68,11 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
 
     passed = seconds() - start;
     longest = passed > longest ? passed : longest;
+    if (mpitest_has("late") && NULL != strchr(seen.way, '>') && from != mpitest.rank) {
+        mpitest_clear(end->buffer);
+        usleep(1500000); /* more than gpu_late of the software HCA */
+        VERIFY(end->buffer, key, 0);
+    }
     snprintf(text + strlen(text), room - strlen(text), " %s", seen.way);
     if (!may_fail && !arrived) {
         mpitest_fail(__FILE__, __LINE__, "a message from rank %d failed:%s", from, text);

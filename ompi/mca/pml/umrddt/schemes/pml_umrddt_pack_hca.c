@@ -25,7 +25,8 @@
  * flushed before they are unpacked, as messages without chunks are (docs/gpu.rst).
  *
  * No write is in progress when a buffer is released. Either all granted chunks have arrived, or the
- * NACK names the number written and these have arrived, or the endpoint has failed.
+ * NACK names the number written and these have arrived, or the endpoint has failed. In that case
+ * chunks that may have come without a FIN are flushed: they must not come after the next message.
  */
 
 #include "ompi_config.h"
@@ -230,20 +231,33 @@ static void grant(mca_pml_umrddt_pack_t *pack)
 static void visible(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk, int status)
 {
     if (OPAL_SUCCESS != status) {
-        opal_output(0,
-                    "pml:umrddt: a part of a message came to a GPU that cannot be made to see it; "
-                    "the message fails");
-        pack->failed = true;
-        chunk->lost = true;
         chunk->buffer->quarantined = true;
+        if (!chunk->lost) {
+            opal_output(0, "pml:umrddt: a part of a message came to a GPU that cannot be made to "
+                           "see it; the message fails");
+            pack->failed = true;
+            chunk->lost = true;
+        }
     }
     mca_pml_umrddt_pack_arrived(pack, chunk);
+}
+
+/** A chunk was written, or (chunk->lost) may have been. */
+static void flush(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
+{
+    int rc;
+
+    chunk->over = false;
+    chunk->phase = MCA_PML_UMRDDT_PHASE_FLUSH;
+    rc = mca_pml_umrddt.hca->memory_flush(chunk->buffer->memory, hca_done, chunk);
+    if (OPAL_ERR_WOULD_BLOCK != rc) {
+        visible(pack, chunk, rc);
+    }
 }
 
 bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
 {
     mca_pml_umrddt_chunk_t *chunk = mca_pml_umrddt_pack_slot(pack, pack->hca.done);
-    int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_by_hca(pack) || pack->hca.done >= pack->hca.granted
@@ -254,12 +268,7 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
         return true; /* it was in flight when the endpoint failed; its chunk is cancelled */
     }
     ++pack->hca.done;
-    chunk->over = false;
-    chunk->phase = MCA_PML_UMRDDT_PHASE_FLUSH;
-    rc = mca_pml_umrddt.hca->memory_flush(chunk->buffer->memory, hca_done, chunk);
-    if (OPAL_ERR_WOULD_BLOCK != rc) {
-        visible(pack, chunk, rc);
-    }
+    flush(pack, chunk);
     return true;
 }
 
@@ -282,11 +291,14 @@ void mca_pml_umrddt_pack_hca_stop(mca_pml_umrddt_pack_t *pack)
 {
     pack->next = pack->job.total;
     for (unsigned i = 0; i < pack->depth; ++i) {
-        if (MCA_PML_UMRDDT_PHASE_WIRE == pack->chunk[i].phase) {
-            if (!pack->hca.broken) {
-                mca_pml_umrddt.hca->fin_cancel(pack->hca.endpoint);
-            }
-            mca_pml_umrddt_pack_chunk_over(pack, &pack->chunk[i]);
+        mca_pml_umrddt_chunk_t *chunk = &pack->chunk[i];
+
+        if (MCA_PML_UMRDDT_PHASE_WIRE == chunk->phase && pack->hca.broken) {
+            chunk->lost = true; /* it may have come without its FIN */
+            flush(pack, chunk);
+        } else if (MCA_PML_UMRDDT_PHASE_WIRE == chunk->phase) {
+            mca_pml_umrddt.hca->fin_cancel(pack->hca.endpoint);
+            mca_pml_umrddt_pack_chunk_over(pack, chunk);
         }
     }
 }

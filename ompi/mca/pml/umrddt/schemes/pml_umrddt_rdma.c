@@ -22,7 +22,8 @@
  *
  * A write can arrive only between the CTS that carries its key and the end of that round. A round
  * ends with the FIN, with a NACK that reports no posted write, or when the endpoint is broken and
- * accepts no further writes.
+ * accepts no further writes. GPU memory is then flushed: no write may come after the base PML's
+ * data.
  */
 
 #include "ompi_config.h"
@@ -270,16 +271,28 @@ static void flushed(void *context, int status)
     mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
 }
 
-void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
+/** The same before the base PML carries the message. Nothing else can be done about an error. */
+static void flushed_for_base(void *context, int status)
+{
+    (void) status;
+    mca_pml_umrddt_recv_by_base(context, &counters->fallback_sender);
+}
+
+static void flush(mca_pml_umrddt_recv_t *recv, mca_btl_umr_done_fn_t done)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc;
 
     recv->state = MCA_PML_UMRDDT_RECV_FLUSH;
-    rc = mca_pml_umrddt.hca->memory_flush(rdma->memory, flushed, recv);
+    rc = mca_pml_umrddt.hca->memory_flush(rdma->memory, done, recv);
     if (OPAL_ERR_WOULD_BLOCK != rc) {
-        flushed(recv, rc);
+        done(recv, rc);
     }
+}
+
+void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
+{
+    flush(recv, flushed);
 }
 
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
@@ -298,6 +311,11 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
             mca_pml_umrddt.hca->endpoint_break(recv->endpoint);
         } else {
             mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
+        }
+        if (opal_umrddt_gpu_on_device(&recv->where)) {
+            mca_pml_umrddt_recv_forget_fin(recv);
+            flush(recv, flushed_for_base);
+            return MCA_PML_UMRDDT_NACK_KEEPS;
         }
     }
     return MCA_PML_UMRDDT_NACK_BASE;
