@@ -76,6 +76,7 @@ pair "a GPU that no HCA reaches" 1 "" "--gpus 1" "env UMRDDT_GPU=devices=1,gdr=0
 pair "alone" 2 "" "" "umrddt_info --pair" "needs two or more processes"
 pair "devices" 2 "" "" "umrddt_info --pair mlx5_0" "exclude"
 pair "no number" 2 "" "" "umrddt_info --pair --gpu x" "needs a number"
+pair "not a number" 2 "" "" "umrddt_info --pair --gpu nan" "needs a number"
 
 # An HCA by itself, in the memory of a GPU.
 pair "a GPU's memory" 0 devices=2 "--gpus 2" "umrddt_info --selftest --gpu 1" "^mlx5_0:1: usable" \
