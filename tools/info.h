@@ -51,7 +51,7 @@ int info_device(const char *name, int gpu);
  * @param[in] gpu       have the buffers in the memory of this GPU; -1: in system memory
  * @param[in] seconds   that the messages of each lane take at least
  * @param[in] software  the HCA is that of umrddt_sim
- * @param[in] text      rank 0 prints the texts of all others behind the result; NULL: none
+ * @param[in] text      rank 0 prints the texts of all others before the result; NULL: none
  *
  * @return the exit status
  */

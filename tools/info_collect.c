@@ -93,7 +93,7 @@ static void run(const char *command, FILE *file)
         (void) dup2(fileno(file), STDOUT_FILENO);
         (void) dup2(fileno(file), STDERR_FILENO);
         info_leave_job();
-        execlp("timeout", "timeout", "120", "/bin/sh", "-c", command, (char *) NULL);
+        execlp("timeout", "timeout", "-k", "9", "120", "/bin/sh", "-c", command, (char *) NULL);
         _exit(127);
     }
     if (0 < pid && pid == waitpid(pid, &status, 0) && 0 != status) {
@@ -185,7 +185,11 @@ int info_collect(const char *path, int gpu, double seconds, bool software)
     if (0 == rank) {
         fd = open_output(path);
     }
-    if (NULL == text || (0 == rank && 0 > fd)) {
+    if (NULL == text) {
+        perror("umrddt_info: no temporary file");
+        return INFO_USAGE;
+    }
+    if (0 == rank && 0 > fd) {
         return INFO_USAGE;
     }
     if (0 == number_of("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", 0)) {

@@ -690,6 +690,7 @@ static void print_texts(FILE *text)
         }
         free(bytes);
     }
+    fflush(stdout);
 }
 
 int info_pair(int gpu, double seconds, bool software, FILE *text)
@@ -708,6 +709,10 @@ int info_pair(int gpu, double seconds, bool software, FILE *text)
         MPI_Finalize();
         return INFO_USAGE;
     }
+    if (NULL != text) {
+        /* Before what may fail at one of the nodes. */
+        print_texts(text);
+    }
     hca = info_hca_open();
     ok = NULL != hca;
     MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -716,9 +721,6 @@ int info_pair(int gpu, double seconds, bool software, FILE *text)
         MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
         if (ok) {
             status = run(gpu, seconds, software);
-        }
-        if (NULL != text) {
-            print_texts(text);
         }
         if (0 < processes[rank].count) {
             hca->fini();

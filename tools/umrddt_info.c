@@ -456,7 +456,7 @@ static bool read_number(char **argv, int at, double most, double *value)
     char *end = NULL;
 
     *value = NULL == argv[at + 1] ? -1 : strtod(argv[at + 1], &end);
-    if (NULL == end || '\0' != *end || end == argv[at + 1] || 0 > *value || most < *value) {
+    if (NULL == end || '\0' != *end || end == argv[at + 1] || !(0 <= *value && most >= *value)) {
         fprintf(stderr, "umrddt_info: %s needs a number of 0 to %.0f\n", argv[at], most);
         return false;
     }

@@ -54,6 +54,10 @@ collect "two nodes" 0 "$file" "mpirun -n 2 env OMPI_COMM_WORLD_LOCAL_RANK=0 umrd
 holds "two nodes" "^2 of 2 directions work" "!hush"
 [ "$(grep -ac "^==== node " "$file")" -eq 2 ] || bad "two nodes: not both are in the file"
 [ "$(wc -c <"$file")" -gt $((before + before / 2)) ] || bad "two nodes: the file is short"
+# A node without the components is the reason for many reports.
+collect "no btl/umr at one node" 3 "$file" "mpirun -n 1 umrddt_info --collect $file : -n 1 env OMPI_COMM_WORLD_LOCAL_RANK=0 \
+    OMPI_MCA_mca_base_component_path=${OMPI_MCA_mca_base_component_path#*:} umrddt_info"
+[ "$(grep -ac "^==== node " "$file")" -eq 2 ] || bad "no btl/umr at one node: not both nodes are in the file"
 
 # Only regular files are overwritten.
 echo kept >"$work/kept"
