@@ -118,6 +118,7 @@ void info_link_swap(const mca_btl_umr_hca_ops_t *hca, int peer, const void *out,
         MPI_Testall(2, requests, &complete, MPI_STATUSES_IGNORE);
         progress(hca);
     }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE); /* both are complete */
 }
 
 /** End of a step. @return true if it succeeded at both sides */
@@ -188,7 +189,7 @@ static opal_iov_cache_layout_t *random_layout(uint32_t *seed, uint64_t size, uin
         iovs[i].offset = (int64_t) offset;
         offset += iovs[i].length;
     }
-    for (uint32_t i = count - 1; 0 < i; --i) {
+    for (uint32_t i = 1; i < count; ++i) {
         uint32_t k = random_below(seed, i + 1);
         opal_iov_cache_iov_t iov = iovs[i];
 

@@ -185,6 +185,7 @@ static bool start(int gpu)
 
     processes = calloc((size_t) size, sizeof(*processes));
     if (NULL == me || NULL == processes) {
+        free(me);
         MPI_Abort(MPI_COMM_WORLD, INFO_BROKEN);
         return false;
     }
@@ -561,6 +562,7 @@ static int test_all(double seconds, int *tested)
     *tested = 0;
     if (NULL == rows) {
         MPI_Abort(MPI_COMM_WORLD, INFO_BROKEN);
+        return 0;
     }
     for (int a = 0; a < size; ++a) {
         for (int b = a + 1; b < size; ++b) {

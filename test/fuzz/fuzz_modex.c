@@ -73,6 +73,11 @@ uint32_t mca_btl_umr_topology_gpu(mca_btl_umr_device_t *device, int gpu)
     return 2 < gpu ? MCA_BTL_UMR_GPU_FAR : (uint32_t) ((device->distance[1] / 10 + gpu) % 3);
 }
 
+bool mca_btl_umr_lane_works(mca_btl_umr_lane_t *lane)
+{
+    return lane->proven;
+}
+
 void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     FUZZ_CHECK(peer == lane->endpoint->peer && lane->endpoint->broken);
@@ -110,6 +115,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         hcas[i].device.gid.raw[0] = 0xfe;
         hcas[i].device.gid.raw[15] = (uint8_t) i;
         hcas[i].device.distance[1] = (uint8_t) (10 * i);
+        hcas[i].device.pkey = 6 > i ? 0xffff : 0x7fff;
+        hcas[i].device.at_gpu = 0 == i % 3;
     }
     mca_btl_umr.users = 1;
     return 0;
@@ -136,13 +143,19 @@ static void check_lanes(const mca_btl_umr_peer_t *peer, uint32_t peer_hcas)
 static size_t entries(fuzz_bytes_t *input, mca_btl_umr_modex_t *list, uint32_t count)
 {
     for (uint32_t i = 0; i < count; ++i) {
+        uint8_t link = (uint8_t) (IBV_LINK_LAYER_INFINIBAND + fuzz_below(input, 3));
+        uint16_t lid = (uint16_t) fuzz_number(input, 2);
+        uint8_t byte = fuzz_byte(input);
+
         list[i] = (mca_btl_umr_modex_t){
             .magic = htonl(MCA_BTL_UMR_MODEX_MAGIC),
             .version = htons(MCA_BTL_UMR_MODEX_VERSION),
             .arch = MCA_BTL_UMR_ARCH,
-            .link = (uint8_t) (IBV_LINK_LAYER_INFINIBAND + fuzz_below(input, 3)),
-            .lid = (uint16_t) fuzz_number(input, 2),
-            .mtu = fuzz_byte(input) % 8,
+            .link = link,
+            .lid = lid,
+            .mtu = byte % 8,
+            .flags = byte >> 6,
+            .pkey = htons(0 != (byte & 0x20) ? 0x7fff : 0xffff),
         };
         list[i].gid[0] = 0xfe;
     }

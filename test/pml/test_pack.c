@@ -508,7 +508,7 @@ static int hca_memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t 
 {
     own_buffer_t *own = (own_buffer_t *) memory;
 
-    /* of a broken endpoint nobody knows what arrived */
+    /* what arrived from a broken endpoint is not known */
     CHECK(own->dirty || broken);
     if (0 == draw(3)) {
         if (fails(&plan.flush)) {

@@ -222,16 +222,6 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
     return all.used;
 }
 
-int mca_btl_umr_gid_kind(const union ibv_gid *gid)
-{
-    static const uint8_t zero[16], ipv4[12] = {[10] = 0xff, [11] = 0xff};
-
-    return 0 == memcmp(gid->raw, zero, sizeof(zero))             ? MCA_BTL_UMR_GID_NONE
-           : 0 == memcmp(gid->raw, ipv4, sizeof(ipv4))           ? MCA_BTL_UMR_GID_IPV4
-           : 0xfe == gid->raw[0] && 0x80 == (gid->raw[1] & 0xc0) ? MCA_BTL_UMR_GID_LINK
-                                                                 : MCA_BTL_UMR_GID_IPV6;
-}
-
 /** The entry of an Ethernet port that others reach best; 0: none. RoCE v2 first. */
 static int rank_of(mca_btl_umr_device_t *device, int index, struct ibv_gid_entry *entry)
 {

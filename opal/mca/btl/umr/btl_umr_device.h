@@ -69,7 +69,15 @@ enum {
 };
 
 /** @return MCA_BTL_UMR_GID_* */
-int mca_btl_umr_gid_kind(const union ibv_gid *gid);
+static inline int mca_btl_umr_gid_kind(const union ibv_gid *gid)
+{
+    static const uint8_t zero[16], ipv4[12] = {[10] = 0xff, [11] = 0xff};
+
+    return 0 == memcmp(gid->raw, zero, sizeof(zero))             ? MCA_BTL_UMR_GID_NONE
+           : 0 == memcmp(gid->raw, ipv4, sizeof(ipv4))           ? MCA_BTL_UMR_GID_IPV4
+           : 0xfe == gid->raw[0] && 0x80 == (gid->raw[1] & 0xc0) ? MCA_BTL_UMR_GID_LINK
+                                                                 : MCA_BTL_UMR_GID_IPV6;
+}
 
 /** Pieces that one write to a peer may gather; at least 1. */
 static inline uint32_t mca_btl_umr_write_pieces(const mca_btl_umr_device_t *device)

@@ -233,13 +233,14 @@ static void pair_up(mca_btl_umr_peer_t *peer, mca_btl_umr_modex_t lists[2][MCA_B
     for (uint32_t sum = 0; sum < counts[0] + counts[1] - 1; ++sum) {
         for (uint32_t i = 0; i <= sum && i < counts[0]; ++i) {
             uint32_t pair[2] = {i, sum - i};
-            const mca_btl_umr_modex_t *mine = &lists[me][pair[me]], *theirs;
+            const mca_btl_umr_modex_t *mine, *theirs;
             mca_btl_umr_lane_t *lane;
 
             if (counts[1] <= pair[1] || 0 != (taken[0] & 1u << pair[0])
                 || 0 != (taken[1] & 1u << pair[1])) {
                 continue;
             }
+            mine = &lists[me][pair[me]];
             theirs = &lists[1 - me][pair[1 - me]];
             if (!reaches(mine, theirs)
                 || (alike && 0 != ((mine->flags ^ theirs->flags) & MCA_BTL_UMR_MODEX_AT_GPU))) {

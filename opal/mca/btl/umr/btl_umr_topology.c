@@ -349,7 +349,7 @@ void mca_btl_umr_topology_gpus(const struct ibv_device *device, mca_btl_umr_gpus
             && 0 == strncmp(line, "0x03", 4)
             && mca_btl_umr_topology_read(path, "vendor", line, sizeof(line))
             && 0 == strcmp(line, "0x10de")) {
-            strcpy(gpus->bus_id[gpus->count++], entry->d_name);
+            memcpy(gpus->bus_id[gpus->count++], entry->d_name, strlen(entry->d_name) + 1);
         }
     }
     if (NULL != directory) {
