@@ -22,13 +22,14 @@
 
 void bench_fatal(const char *format, ...)
 {
+    char text[1024];
     va_list arguments;
 
-    fprintf(stderr, "umrddt_bench: ");
+    /* In one write: mpirun does not mix the lines of processes then. */
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\n");
+    fprintf(stderr, "umrddt_bench: %s\n", text);
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     exit(EXIT_FAILURE);
 }
