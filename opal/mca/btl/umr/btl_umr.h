@@ -21,6 +21,8 @@
 #ifndef MCA_BTL_UMR_H
 #define MCA_BTL_UMR_H
 
+#include <time.h>
+
 #include "opal/mca/btl/umr/btl_umr_device.h"
 #include "opal/mca/btl/umr/btl_umr_mr_gpu.h"
 #include "opal/mca/btl/umr/btl_umr_keycache.h"
@@ -179,6 +181,15 @@ void mca_btl_umr_hca_stop(mca_btl_umr_hca_t *hca);
             opal_output(0, "btl:umr: " __VA_ARGS__);                                \
         }                                                                           \
     } while (0)
+
+/** Seconds of a clock that never goes back. */
+static inline double mca_btl_umr_now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+}
 
 END_C_DECLS
 

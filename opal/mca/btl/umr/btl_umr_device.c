@@ -193,9 +193,13 @@ static int by_name(const void *a, const void *b)
                       ibv_get_device_name(*(struct ibv_device *const *) b));
 }
 
+bool mca_btl_umr_device_named(void)
+{
+    return NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
+}
+
 int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candidate_t **candidates)
 {
-    bool named = NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
     candidates_t all = {.count = 0};
 
     *list = all.list = ibv_get_device_list(&all.count);
@@ -206,7 +210,7 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
         /* libibverbs returns them in directory order, which differs between machines. */
         qsort(all.list, (size_t) all.count, sizeof(*all.list), by_name);
     }
-    if (named) {
+    if (mca_btl_umr_device_named()) {
         add_all_named(&all);
     } else {
         for (int i = 0; i < all.count; ++i) {

@@ -100,6 +100,9 @@ typedef struct mca_btl_umr_candidate_t {
     uint32_t gpu_distance; /**< from the GPU of this process; equal for all if not known */
 } mca_btl_umr_candidate_t;
 
+/** True if the user has named the devices (btl_umr_device). */
+bool mca_btl_umr_device_named(void);
+
 /**
  * List the ports: those of btl_umr_device, or all of mlx5 devices, by name. The caller sorts them.
  *

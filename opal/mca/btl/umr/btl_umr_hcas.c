@@ -207,11 +207,6 @@ static void common_fill(void)
     }
 }
 
-static bool is_named(void)
-{
-    return NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
-}
-
 /** Start HCAs of these candidates, until there are as many as configured. */
 static void start_some(mca_btl_umr_candidate_t *candidates, int count)
 {
@@ -248,7 +243,7 @@ static void log_started(const mca_btl_umr_candidate_t *candidates, int count)
         }
     }
     for (int i = 0; i < count; ++i) {
-        if (NULL != candidates[i].why && is_named()) {
+        if (NULL != candidates[i].why && mca_btl_umr_device_named()) {
             opal_output(0, "btl:umr: not used: %s", candidates[i].why);
         } else if (NULL != candidates[i].why) {
             MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", candidates[i].why);
@@ -306,7 +301,7 @@ static int mca_btl_umr_init(void)
 
     mca_btl_umr_params_check();
     count = mca_btl_umr_device_candidates(&list, &candidates);
-    mca_btl_umr_order(candidates, count, is_named());
+    mca_btl_umr_order(candidates, count, mca_btl_umr_device_named());
     log_candidates(candidates, count);
     if (0 < count) {
         rc = mca_btl_umr_device_fork();

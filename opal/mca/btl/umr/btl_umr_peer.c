@@ -154,7 +154,7 @@ static int kind_of(const mca_btl_umr_modex_t *entry)
 /** One partition, of which two limited members do not reach each other. */
 static bool same_partition(uint16_t a, uint16_t b)
 {
-    return 0 == ((a ^ b) & 0x7fff) && 0 != ((a | b) & 0x8000);
+    return 0 == ((a ^ b) & MCA_BTL_UMR_PKEY_NUMBER) && 0 != ((a | b) & MCA_BTL_UMR_PKEY_FULL);
 }
 
 /** True if the two HCAs can communicate; symmetric. */
@@ -394,15 +394,23 @@ static bool dead(const mca_btl_umr_lane_t *lane)
            || (NULL != lane->endpoint && lane->endpoint->broken);
 }
 
+static bool probes(const mca_btl_umr_lane_t *lane)
+{
+    return NULL != lane->endpoint && lane->endpoint->probing;
+}
+
 /** True if a lane has not answered yet while another one is known to work. */
 static bool waits(const mca_btl_umr_peer_t *peer, const mca_btl_umr_lane_t *lane)
 {
-    bool other = false;
-
-    for (uint32_t i = 0; i < peer->lane_count; ++i) {
-        other = other || (!dead(&peer->lanes[i]) && mca_btl_umr_lane_works(&peer->lanes[i]));
+    if (!probes(lane)) {
+        return false;
     }
-    return other && NULL != lane->endpoint && lane->endpoint->probing;
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        if (!dead(&peer->lanes[i]) && mca_btl_umr_lane_works(&peer->lanes[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** As the op, if there is a choice. Not inlined: most processes have none. */
@@ -502,8 +510,7 @@ size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
     for (uint32_t i = 0; i < peer->lane_count && count < max; ++i) {
         mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-        if (lane != endpoint->lane && !dead(lane)
-            && (NULL == lane->endpoint || !lane->endpoint->probing)
+        if (lane != endpoint->lane && !dead(lane) && !probes(lane)
             && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
             endpoints[count++] = lane->endpoint;
         }

@@ -68,8 +68,6 @@ static int mkeys_grow(mca_btl_umr_hca_t *hca, size_t count)
 
 int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_device_t *device = &hca->device;
-    mca_btl_umr_route_t route;
     uint32_t inline_bytes = hca->mkeys.inline_bytes;
     int err;
 
@@ -78,8 +76,7 @@ int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca)
     if (0 != err) {
         return err;
     }
-    mca_btl_umr_qp_route_self(device, &route);
-    err = mca_btl_umr_qp_connect(device, hca->mkeys.sq.qp, &route, hca->mkeys.sq.qp->qp_num, 0, 0);
+    err = mca_btl_umr_qp_connect_self(&hca->device, hca->mkeys.sq.qp);
     if (0 != err) {
         mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
         hca->mkeys.self_error = err;

@@ -17,9 +17,6 @@
 
 #include "opal_config.h"
 
-#include <string.h>
-#include <time.h>
-
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 
@@ -28,14 +25,6 @@
 
 /* The time that one pass of progress counts, at most. */
 #define MCA_BTL_UMR_PROBE_PASS 1e-3
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
-}
 
 /** The lane works; so do all later queue pairs of it. It may have been given up too early. */
 static void lane_proven(mca_btl_umr_lane_t *lane)
@@ -69,7 +58,7 @@ bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint)
     if (endpoint->probing) {
         return false;
     }
-    if (endpoint->lane->proven || 0 < endpoint->fins_came || 1 == endpoint->peer->lane_count) {
+    if (mca_btl_umr_lane_works(endpoint->lane) || 1 == endpoint->peer->lane_count) {
         proven(endpoint);
         return true;
     }
@@ -83,7 +72,7 @@ bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint)
     }
     ++hca->writes_out;
     if (opal_list_is_empty(&hca->probing)) {
-        hca->probes_looked = now();
+        hca->probes_looked = mca_btl_umr_now();
     }
     endpoint->probing = true;
     endpoint->probe_time = 0;
@@ -127,7 +116,7 @@ void mca_btl_umr_probe_fail(mca_btl_umr_endpoint_t *endpoint, bool again, const 
 void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_endpoint_t *endpoint, *next;
-    double time = now(), passed = time - hca->probes_looked;
+    double time = mca_btl_umr_now(), passed = time - hca->probes_looked;
     double limit = mca_btl_umr_probe_limit(mca_btl_umr_params.timeout);
 
     passed = passed < MCA_BTL_UMR_PROBE_PASS ? passed : MCA_BTL_UMR_PROBE_PASS;

@@ -177,6 +177,14 @@ void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_r
     route->mtu = (uint8_t) mtu;
 }
 
+int mca_btl_umr_qp_connect_self(const mca_btl_umr_device_t *device, struct ibv_qp *qp)
+{
+    mca_btl_umr_route_t route;
+
+    mca_btl_umr_qp_route_self(device, &route);
+    return mca_btl_umr_qp_connect(device, qp, &route, qp->qp_num, 0, 0);
+}
+
 int mca_btl_umr_qp_probe(mca_btl_umr_sq_t *sq, uint32_t index)
 {
     uint32_t seq;

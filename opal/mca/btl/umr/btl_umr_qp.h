@@ -112,9 +112,12 @@ int mca_btl_umr_qp_connect(const mca_btl_umr_device_t *device, struct ibv_qp *qp
 /** The route to this port itself (loopback). */
 void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_route_t *route);
 
+/** Connect a queue pair to itself. @return 0 or errno */
+int mca_btl_umr_qp_connect_self(const mca_btl_umr_device_t *device, struct ibv_qp *qp);
+
 /**
  * Post a write without bytes, which needs no key: its completion shows that the other side answers.
- * The send queue must have room.
+ * The send queue must have a free slot.
  *
  * @param[in] index  for the wr_id
  *

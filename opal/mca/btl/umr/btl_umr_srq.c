@@ -31,7 +31,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/util/output.h"
 
@@ -234,14 +233,6 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
  * Endpoints that break
  * ------------------------------------------------------------------------------------------- */
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
-}
-
 static void give_back(mca_btl_umr_endpoint_t *endpoint)
 {
     while (0 < endpoint->fins_expected) {
@@ -257,7 +248,7 @@ void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint)
         give_back(endpoint);
     } else {
         endpoint->draining = true;
-        endpoint->drain_end = now() + MCA_BTL_UMR_DRAIN_SECONDS;
+        endpoint->drain_end = mca_btl_umr_now() + MCA_BTL_UMR_DRAIN_SECONDS;
         opal_list_append(&hca->receives.draining, &endpoint->super);
     }
 }
@@ -271,7 +262,7 @@ void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca)
          * Limits the wait for a device that never reports; a receive that it took nevertheless is
          * replaced when it is polled.
          */
-        if (endpoint->last_receive || now() > endpoint->drain_end) {
+        if (endpoint->last_receive || mca_btl_umr_now() > endpoint->drain_end) {
             endpoint->draining = false;
             opal_list_remove_item(&hca->receives.draining, &endpoint->super);
             give_back(endpoint);

@@ -25,34 +25,20 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_stamp.h"
+#include "opal/mca/btl/umr/btl_umr_topology.h"
 
 #define DIRECTORY "/dev/shm"
 
 /* Incremented when the tests change. */
 #define TESTS 1
 
-/** The first word of a small file, empty if there is none. */
-static void word_of(const char *name, char *word, size_t room)
-{
-    FILE *file = fopen(name, "re");
-
-    word[0] = '\0';
-    if (NULL != file) {
-        if (NULL == fgets(word, (int) room, file)) {
-            word[0] = '\0';
-        }
-        fclose(file);
-    }
-    word[strcspn(word, "\n")] = '\0';
-}
-
 static void name_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_stamp_t *stamp)
 {
-    char boot[64], firmware[sizeof(hca->device.attr.fw_ver)];
+    char boot[64] = "", firmware[sizeof(hca->device.attr.fw_ver)];
     const mca_btl_umr_tier_t *tiers = hca->caps.tiers;
     int used;
 
-    word_of("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    (void) mca_btl_umr_topology_read("/proc/sys/kernel/random", "boot_id", boot, sizeof(boot));
     memcpy(firmware, hca->device.attr.fw_ver, sizeof(firmware));
     firmware[sizeof(firmware) - 1] = '\0';
     used = snprintf(

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_transfer.h"
@@ -31,14 +30,6 @@
 #define FIN          0x554d5231u
 #define WAIT_SECONDS 10
 #define RECEIVE_ID   MCA_BTL_UMR_WR_RECEIVE
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
-}
 
 static int fail(mca_btl_umr_transfer_t *test, const char *what, const char *why)
 {
@@ -50,7 +41,7 @@ static int fail(mca_btl_umr_transfer_t *test, const char *what, const char *why)
 static int wait_for(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, const char *what,
                     struct ibv_wc *send, struct ibv_wc *receive)
 {
-    double end = now() + WAIT_SECONDS;
+    double end = mca_btl_umr_now() + WAIT_SECONDS;
     bool sent = false, received = NULL == receive;
 
     while (!sent || !received) {
@@ -61,7 +52,7 @@ static int wait_for(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, const 
             return fail(test, what, "the completion queue cannot be polled");
         }
         if (0 == count) {
-            if (now() > end) {
+            if (mca_btl_umr_now() > end) {
                 return fail(test, what, "no completion within 10 seconds");
             }
             sched_yield();
@@ -521,7 +512,6 @@ int mca_btl_umr_transfer_run(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *tes
 int mca_btl_umr_transfer_plain(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
 {
     static const char what[] = "writing to itself";
-    mca_btl_umr_route_t route;
     int err, rc = OPAL_SUCCESS;
 
     hca->mkeys.cq = ibv_create_cq(hca->device.context, 8, NULL, NULL, 0);
@@ -531,9 +521,7 @@ int mca_btl_umr_transfer_plain(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *t
     err =
         mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_DATA, hca->mkeys.cq, 2, 1, NULL, &hca->mkeys.sq);
     if (0 == err) {
-        mca_btl_umr_qp_route_self(&hca->device, &route);
-        err = mca_btl_umr_qp_connect(&hca->device, hca->mkeys.sq.qp, &route,
-                                     hca->mkeys.sq.qp->qp_num, 0, 0);
+        err = mca_btl_umr_qp_connect_self(&hca->device, hca->mkeys.sq.qp);
     }
     rc = 0 == err ? prepare_memory(hca, test) : fail(test, "connecting to itself", strerror(err));
     if (OPAL_SUCCESS == rc) {
