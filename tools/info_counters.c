@@ -49,7 +49,7 @@ static const struct {
     {"counters", "excessive_buffer_overrun_errors", "the port's buffers overflowed"},
 };
 
-_Static_assert(INFO_COUNTERS >= sizeof(table) / sizeof(table[0]), "room for all");
+_Static_assert(INFO_COUNTERS >= sizeof(table) / sizeof(table[0]), "all have a value");
 
 enum {
     COUNT = sizeof(table) / sizeof(table[0])

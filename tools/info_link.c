@@ -48,7 +48,7 @@ typedef struct done_t {
 /** One side of a message. */
 typedef struct side_t {
     unsigned char *area;
-    size_t room;
+    size_t size; /**< of the area */
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_memory_t *memory;
     mca_btl_umr_keyset_t *keyset;
@@ -166,15 +166,25 @@ static uint32_t random_below(uint32_t *seed, uint32_t bound)
     return *seed % bound;
 }
 
-/** Pieces of random lengths and distances, in random order. @return NULL: no memory */
-static opal_iov_cache_layout_t *random_layout(uint32_t *seed, uint64_t size, uint64_t room)
+/** @return NULL: no memory */
+static opal_iov_cache_layout_t *layout_of(const opal_iov_cache_iov_t *iovs, uint32_t count)
+{
+    opal_iov_cache_layout_t *layout = NULL;
+    opal_iov_cache_form_t *form = NULL;
+
+    return OPAL_SUCCESS == opal_iov_cache_form_of_pieces(iovs, count, &form)
+                   && OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout)
+               ? layout
+               : NULL;
+}
+
+/** Pieces of random lengths and distances, in random order, within @p extent bytes. */
+static opal_iov_cache_layout_t *random_layout(uint32_t *seed, uint64_t size, uint64_t extent)
 {
     static const uint32_t counts[] = {1, 2, 7, 40, PIECES};
     opal_iov_cache_iov_t iovs[PIECES];
     uint32_t count = counts[random_below(seed, sizeof(counts) / sizeof(counts[0]))];
-    uint32_t gap = (uint32_t) ((room - size) / (count + 1));
-    opal_iov_cache_layout_t *layout = NULL;
-    opal_iov_cache_form_t *form = NULL;
+    uint32_t gap = (uint32_t) ((extent - size) / (count + 1));
     uint64_t left = size, offset = 0;
 
     for (uint32_t i = 0; i < count; ++i) {
@@ -196,22 +206,14 @@ static opal_iov_cache_layout_t *random_layout(uint32_t *seed, uint64_t size, uin
         iovs[i] = iovs[k];
         iovs[k] = iov;
     }
-    return OPAL_SUCCESS == opal_iov_cache_form_of_pieces(iovs, count, &form)
-                   && OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout)
-               ? layout
-               : NULL;
+    return layout_of(iovs, count);
 }
 
 static opal_iov_cache_layout_t *contiguous(uint64_t size)
 {
     opal_iov_cache_iov_t iov = {0, size};
-    opal_iov_cache_layout_t *layout = NULL;
-    opal_iov_cache_form_t *form = NULL;
 
-    return OPAL_SUCCESS == opal_iov_cache_form_of_pieces(&iov, 1, &form)
-                   && OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout)
-               ? layout
-               : NULL;
+    return layout_of(&iov, 1);
 }
 
 static unsigned char stream_byte(uint64_t i, unsigned salt)
@@ -222,7 +224,7 @@ static unsigned char stream_byte(uint64_t i, unsigned salt)
 /** The bytes of a message where its layout has them, and FILLER elsewhere. */
 static void compose(unsigned char *bytes, const side_t *side)
 {
-    memset(bytes, FILLER, side->room);
+    memset(bytes, FILLER, side->size);
     for (uint64_t i = 0; i < side->layout->iov_count; ++i) {
         const opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(side->layout, i);
         const uint64_t start = opal_iov_cache_layout_start(side->layout, i);
@@ -244,11 +246,11 @@ static void side_open(test_t *test, side_t *side, mca_btl_umr_role_t role)
         fail(test, "no memory");
         return;
     }
-    memset(test->bytes, FILLER, side->room);
+    memset(test->bytes, FILLER, side->size);
     if (MCA_BTL_UMR_LOCAL == role) {
         compose(test->bytes, side);
     }
-    if (!info_buffer_write(side->area, test->bytes, side->room)) {
+    if (!info_buffer_write(side->area, test->bytes, side->size)) {
         fail(test, "the GPU's driver fails to copy");
         return;
     }
@@ -332,15 +334,15 @@ static void check(test_t *test, side_t *to)
         fail(test, "the data in the GPU's memory cannot be made visible (error %d)", rc);
         return;
     }
-    if (!info_buffer_read(test->bytes, to->area, to->room)) {
+    if (!info_buffer_read(test->bytes, to->area, to->size)) {
         fail(test, "the GPU's driver fails to copy");
         return;
     }
     compose(test->expected, to);
-    for (size_t i = 0; i < to->room; ++i) {
+    for (size_t i = 0; i < to->size; ++i) {
         if (test->bytes[i] != test->expected[i]) {
             fail(test, "WRONG BYTE at %zu of %zu: 0x%02x, not 0x%02x (%zu bytes in %zu pieces)", i,
-                 to->room, test->bytes[i], test->expected[i], (size_t) to->layout->size,
+                 to->size, test->bytes[i], test->expected[i], (size_t) to->layout->size,
                  to->layout->iov_count);
             return;
         }
@@ -447,8 +449,8 @@ static bool first_writes(test_t *test)
 
     for (int turn = 0; turn < (test->link->alone ? 1 : 2) && ok; ++turn) {
         bool writes = test->link->first == (0 == turn);
-        side_t from = {.area = test->from, .room = 4096, .layout = contiguous(8), .salt = 1};
-        side_t to = {.area = test->to, .room = 4096, .layout = contiguous(8), .salt = 1};
+        side_t from = {.area = test->from, .size = 4096, .layout = contiguous(8), .salt = 1};
+        side_t to = {.area = test->to, .size = 4096, .layout = contiguous(8), .salt = 1};
         double took = 0;
 
         ok = exchange(test, &from, &to, 1, writes, !writes || test->link->alone, &took);
@@ -465,8 +467,8 @@ static bool bandwidth(test_t *test)
     const info_link_t *link = test->link;
 
     for (int turn = 0; turn < (link->alone ? 1 : 2); ++turn) {
-        side_t from = {.area = test->from, .room = LARGE, .layout = contiguous(LARGE), .salt = 2};
-        side_t to = {.area = test->to, .room = LARGE, .layout = contiguous(LARGE), .salt = 2};
+        side_t from = {.area = test->from, .size = LARGE, .layout = contiguous(LARGE), .salt = 2};
+        side_t to = {.area = test->to, .size = LARGE, .layout = contiguous(LARGE), .salt = 2};
         mca_btl_umr_key_t *keys[1] = {NULL};
         uint64_t key_counts[1];
         done_t put = {0, 0};
@@ -541,7 +543,7 @@ static bool odd_layouts(test_t *test)
 
             from[i].area = test->from + i * AREA;
             to[i].area = test->to + i * AREA;
-            from[i].room = to[i].room = AREA;
+            from[i].size = to[i].size = AREA;
             from[i].salt = to[i].salt = (unsigned) (3 + BATCH * round + i);
             from[i].layout = random_layout(&test->seed, size, AREA);
             to[i].layout = random_layout(&test->seed, size, AREA);

@@ -307,7 +307,7 @@ static void no_lane(row_t *row)
 /**
  * Test all lanes to a process, which does the same.
  *
- * @param[out] rows  two for each lane, or one if there is none; room for 2 * PORTS_MAX
+ * @param[out] rows  two for each lane, or one if there is none; 2 * PORTS_MAX elements
  *
  * @return their number; the two processes have the same rows
  */

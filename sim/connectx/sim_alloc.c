@@ -78,16 +78,16 @@ void *sim_alloc(size_t bytes)
     block = free_blocks[class];
     if (NULL != block) {
         free_blocks[class] = block->next;
+        memset(block + 1, 0, bytes);
     } else {
         /* The system's memory is zero. What is not used stays without a page: most of a ring, or of
          * a buffer. */
         block = new_block(class);
-        if (NULL != block) {
-            block->class = class;
+        if (NULL == block) {
+            return NULL;
         }
-        return NULL == block ? NULL : block + 1;
     }
-    memset(block + 1, 0, bytes);
+    block->class = class;
     return block + 1;
 }
 

@@ -171,16 +171,11 @@ int sim_port_fabric(struct sim_port *port, const char *value)
     return 0;
 }
 
-static int set_number(const char *value, uint64_t most, uint64_t *number)
-{
-    return options_number(value, 0, most, number);
-}
-
 int sim_port_prefix(struct sim_port *port, const char *value)
 {
     uint64_t n;
 
-    if (0 != set_number(value, UINT16_MAX, &n)) {
+    if (0 != options_number(value, 0, UINT16_MAX, &n)) {
         return -1;
     }
     port->prefix = (uint16_t) n;
@@ -228,7 +223,7 @@ int sim_port_pkeys(struct sim_port *port, const char *value)
         uint64_t n;
 
         if (0 > next_word(&value, '+', word, sizeof(word)) || SIM_MAX_PKEYS == port->pkeys
-            || 0 != set_number(word, UINT16_MAX, &n)) {
+            || 0 != options_number(word, 0, UINT16_MAX, &n)) {
             return -1;
         }
         port->pkey[port->pkeys++] = (uint16_t) n;
