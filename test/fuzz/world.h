@@ -187,8 +187,8 @@ void world_gpu_open(void);
 const opal_umrddt_gpu_driver_t *world_gpu_driver(void);
 unsigned char *world_gpu_buffer(uint32_t i);
 
-/** The base PML gets a buffer: it must not be in device memory, unless the base PML supports that.
- */
+/** The base PML gets a buffer: it must not be in device memory, unless the base PML supports that
+ * and the memory is this process's. */
 void world_gpu_seen(const void *address);
 
 /** As opal_umrddt_gpu_stream_unpack, wherever the buffer is. */

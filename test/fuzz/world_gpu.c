@@ -43,6 +43,13 @@ typedef struct played_t {
 static const opal_umrddt_gpu_driver_t *driver; /* for the components */
 static const umrddt_cuda_all_t *all;           /* for this file */
 static CUdeviceptr buffers[DEVICES];
+
+/* Scratch buffers that the component has now */
+static struct {
+    CUdeviceptr base;
+    size_t size; /* 0: this entry is free */
+} scratches[WORLD_MANY];
+
 static played_t copies[WORLD_MANY];
 
 /* In the engine, which may make a copy of several. */
@@ -131,12 +138,20 @@ unsigned char *world_gpu_buffer(uint32_t i)
     return (unsigned char *) (uintptr_t) buffers[i % DEVICES];
 }
 
-/* The buffer of ours on a device that this is in; 0: none */
-static CUdeviceptr buffer_of(const void *address)
+/* Set *size to that of the memory of ours on a device that this is in, and return where it begins;
+ * 0: none. Packed chunks are in scratch buffers. */
+static CUdeviceptr memory_of(const void *address, size_t *size)
 {
     for (int i = 0; i < DEVICES; ++i) {
         if (WORLD_ROOM > (uintptr_t) address - buffers[i]) {
+            *size = WORLD_ROOM;
             return buffers[i];
+        }
+    }
+    for (int i = 0; i < WORLD_MANY; ++i) {
+        if (scratches[i].size > (uintptr_t) address - scratches[i].base) {
+            *size = scratches[i].size;
+            return scratches[i].base;
         }
     }
     return 0;
@@ -145,12 +160,13 @@ static CUdeviceptr buffer_of(const void *address)
 void world_gpu_seen(const void *address)
 {
     opal_umrddt_gpu_memory_t memory;
+    size_t size;
 
     if (world.gpu) {
         FUZZ_CHECK(OPAL_SUCCESS == opal_umrddt_gpu_classify(address, &memory)
                    && (OPAL_UMRDDT_GPU_DEVICE != memory.kind
                        || (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
-                           && 0 != buffer_of(address))));
+                           && 0 != memory_of(address, &size))));
     }
 }
 
@@ -158,16 +174,18 @@ void world_unpack(void *buf, size_t count, ompi_datatype_t *datatype, const void
                   size_t length)
 {
     static unsigned char copy[WORLD_ROOM];
-    CUdeviceptr of = world.gpu ? buffer_of(buf) : 0;
+    size_t size = 0;
+    CUdeviceptr of = world.gpu ? memory_of(buf, &size) : 0;
 
     if (0 == of) {
         opal_umrddt_gpu_stream_unpack(buf, count, &datatype->super, bytes, length);
         return;
     }
-    OK(cuMemcpy((uintptr_t) copy, of, sizeof(copy)));
+    FUZZ_CHECK(sizeof(copy) >= size);
+    OK(cuMemcpy((uintptr_t) copy, of, size));
     opal_umrddt_gpu_stream_unpack(copy + ((uintptr_t) buf - of), count, &datatype->super, bytes,
                                   length);
-    OK(cuMemcpy(of, (uintptr_t) copy, sizeof(copy)));
+    OK(cuMemcpy(of, (uintptr_t) copy, size));
 }
 
 void world_gpu_reset(void)
@@ -177,6 +195,42 @@ void world_gpu_reset(void)
     opal_umrddt_gpu_ipc_forget(OPAL_UMRDDT_GPU_ALL_PEERS);
     opal_umrddt_gpu_ipc_stats(&stats);
     FUZZ_CHECK(0 == stats.open_now && 0 == stats.bytes_now && 0 == world.copies_now);
+}
+
+/* ---- scratch buffers ---- */
+
+int __real_opal_umrddt_gpu_scratch_get(opal_umrddt_gpu_engine_t *engine, size_t size,
+                                       uint64_t *address);
+int __wrap_opal_umrddt_gpu_scratch_get(opal_umrddt_gpu_engine_t *engine, size_t size,
+                                       uint64_t *address);
+int __wrap_opal_umrddt_gpu_scratch_get(opal_umrddt_gpu_engine_t *engine, size_t size,
+                                       uint64_t *address)
+{
+    int i = 0, rc = __real_opal_umrddt_gpu_scratch_get(engine, size, address);
+
+    if (OPAL_SUCCESS == rc) {
+        while (WORLD_MANY > i && 0 != scratches[i].size) {
+            ++i;
+        }
+        FUZZ_CHECK(WORLD_MANY > i);
+        scratches[i].base = *address;
+        scratches[i].size = size;
+    }
+    return rc;
+}
+
+void __real_opal_umrddt_gpu_scratch_put(uint64_t address);
+void __wrap_opal_umrddt_gpu_scratch_put(uint64_t address);
+void __wrap_opal_umrddt_gpu_scratch_put(uint64_t address)
+{
+    int i = 0;
+
+    while (WORLD_MANY > i && (0 == scratches[i].size || address != scratches[i].base)) {
+        ++i;
+    }
+    FUZZ_CHECK(WORLD_MANY > i); /* released twice? */
+    scratches[i].size = 0;
+    __real_opal_umrddt_gpu_scratch_put(address);
 }
 
 /* ---- what is refused ---- */
