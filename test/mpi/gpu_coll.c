@@ -13,6 +13,7 @@
  *
  * --mode fail: the device fails (by umrddt_sim), and collectives return errors without a crash.
  * --mode far, huge, large: no copy can be allocated, and collectives return errors without a crash.
+ * --mode no-memory: one process gets no memory for its copies in nonblocking calls.
  * --mode truncated: messages are longer than one process expects; none waits for another one.
  * --mode threads: nonblocking and persistent calls of several threads.
  * --mode off: coll/umrddt must not be selected. --mode rule: this Open MPI has CUDA; checks first
@@ -785,11 +786,17 @@ static const struct {
     const char *name;
     void (*run)(void);
 } alone[] = {
-    {"fail", broken},         {"fail-direct", broken_direct},
-    {"unlike", unlike},       {"unlike-memory", unlike},
-    {"unlike-base", unlike},  {"far", far_apart},
-    {"huge", no_memory},      {"large", too_large},
-    {"truncated", truncated}, {"threads", gpu_coll_threads},
+    {"fail", broken},
+    {"fail-direct", broken_direct},
+    {"unlike", unlike},
+    {"unlike-memory", unlike},
+    {"unlike-base", unlike},
+    {"far", far_apart},
+    {"huge", no_memory},
+    {"large", too_large},
+    {"truncated", truncated},
+    {"threads", gpu_coll_threads},
+    {"no-memory", gpu_coll_no_memory},
 };
 
 int main(int argc, char **argv)

@@ -176,6 +176,9 @@ void gpu_coll_end(gpu_coll_run_t *run);
 /** A collective that is called again allocates nothing and reads no datatype. */
 void gpu_coll_steady(uint64_t *state);
 
+/** Allocations of coll/umrddt of so many bytes or more fail; 0: none. */
+void gpu_coll_refuse(size_t bytes);
+
 /** Which collectives on GPU memory a CUDA-aware Open MPI is given, and which not. */
 void gpu_coll_rule(void);
 
@@ -214,6 +217,9 @@ void gpu_coll_any_tag(uint64_t *state);
 
 /** More nonblocking calls than there are tags, which are waited for from the last to the first. */
 void gpu_coll_pending(uint64_t *state);
+
+/** One process gets no memory for its copies. */
+void gpu_coll_no_memory(void);
 
 /** All-to-alls in place with large parts. */
 void gpu_coll_in_place(uint64_t *state);

@@ -33,31 +33,36 @@ static const char *const objects[] = {"mca_coll_umrddt", "libmca_common_umrddt"}
 #define OBJECTS (sizeof(objects) / sizeof(objects[0]))
 static uintptr_t begin[OBJECTS], end[OBJECTS];
 static unsigned long long allocations;
+static size_t refused; /* bytes of an allocation that fails, at least; 0: none fails */
 
-static void count(const void *caller)
+static bool count(const void *caller)
 {
     for (size_t i = 0; i < OBJECTS; ++i) {
         if ((uintptr_t) caller - begin[i] < end[i] - begin[i]) {
             __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+            return true;
         }
     }
+    return false;
 }
 
 void *malloc(size_t size)
 {
-    count(__builtin_return_address(0));
-    return __libc_malloc(size);
+    const size_t most = __atomic_load_n(&refused, __ATOMIC_RELAXED);
+    const bool counts = count(__builtin_return_address(0));
+
+    return counts && 0 < most && most <= size ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t n, size_t size)
 {
-    count(__builtin_return_address(0));
+    (void) count(__builtin_return_address(0));
     return __libc_calloc(n, size);
 }
 
 void *realloc(void *memory, size_t size)
 {
-    count(__builtin_return_address(0));
+    (void) count(__builtin_return_address(0));
     return __libc_realloc(memory, size);
 }
 
@@ -81,6 +86,13 @@ static int find_objects(struct dl_phdr_info *info, size_t size, void *data)
         }
     }
     return 0;
+}
+
+void gpu_coll_refuse(size_t bytes)
+{
+    (void) dl_iterate_phdr(find_objects, NULL);
+    CHECK(begin[0] < end[0] && begin[1] < end[1]);
+    __atomic_store_n(&refused, bytes, __ATOMIC_RELAXED);
 }
 
 /* Collectives of derived types, of one and of a type for each process, and reductions: a staged and

@@ -255,3 +255,148 @@ void gpu_coll_large_ibcast(uint64_t *state)
     }
     free(numbers);
 }
+
+/* A call without memory in rank 1, of PART integers for each process, which are values_of before.
+ */
+typedef enum lack_t {
+    LACK_BCAST, /* from rank 0; rank 1 has gaps */
+    LACK_BCAST_ROOT,
+    LACK_ALLTOALL,
+    LACK_ALLREDUCE,
+    LACK_REDUCE_SCATTER,
+    LACK_REDUCE,
+    LACK_SCAN,
+    LACKS
+} lack_t;
+
+enum {
+    PART = 60000,
+    REFUSED = 100000 /* bytes */
+};
+
+static int value_of(int rank, int i)
+{
+    return 3 * rank + i % 1000;
+}
+
+static void lack_start(lack_t what, void *address, MPI_Datatype gaps, MPI_Request *request)
+{
+    const int all = mpitest.size * PART;
+    MPI_Comm comm = MPI_COMM_WORLD;
+
+    switch (what) {
+    case LACK_BCAST:
+    case LACK_BCAST_ROOT:
+        MPI_OK(MPI_Ibcast(address, 1 == mpitest.rank ? 1 : all, 1 == mpitest.rank ? gaps : MPI_INT,
+                          LACK_BCAST == what ? 0 : 1, comm, request));
+        break;
+    case LACK_ALLTOALL:
+        MPI_OK(MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, address, PART, MPI_INT, comm,
+                             request));
+        break;
+    case LACK_ALLREDUCE:
+        MPI_OK(MPI_Iallreduce(MPI_IN_PLACE, address, all, MPI_INT, MPI_SUM, comm, request));
+        break;
+    case LACK_REDUCE_SCATTER:
+        MPI_OK(MPI_Ireduce_scatter_block(MPI_IN_PLACE, address, PART, MPI_INT, MPI_SUM, comm,
+                                         request));
+        break;
+    case LACK_REDUCE:
+        MPI_OK(MPI_Ireduce(0 == mpitest.rank ? MPI_IN_PLACE : address, address, all, MPI_INT,
+                           MPI_SUM, 0, comm, request));
+        break;
+    default:
+        MPI_OK(MPI_Iscan(MPI_IN_PLACE, address, all, MPI_INT, MPI_SUM, comm, request));
+    }
+}
+
+/* An integer of the result of this rank; -1: not defined. */
+static int lack_result(lack_t what, int i)
+{
+    const int size = mpitest.size, rank = mpitest.rank;
+    int sum = 0;
+
+    switch (what) {
+    case LACK_BCAST:
+    case LACK_BCAST_ROOT:
+        return value_of(LACK_BCAST == what ? 0 : 1, i);
+    case LACK_ALLTOALL:
+        return value_of(i / PART, rank * PART + i % PART);
+    case LACK_SCAN:
+        for (int k = 0; k <= rank; ++k) {
+            sum += value_of(k, i);
+        }
+        return sum;
+    default:
+        if ((LACK_REDUCE_SCATTER == what && PART <= i) || (LACK_REDUCE == what && 0 < rank)) {
+            return -1;
+        }
+        for (int k = 0; k < size; ++k) {
+            sum += value_of(k, LACK_REDUCE_SCATTER == what ? rank * PART + i : i);
+        }
+        return sum;
+    }
+}
+
+/* The error of a call in which rank 1 had no memory. */
+static void lack_check(lack_t what, int rc)
+{
+    const int class = mpitest_error_class(rc);
+
+    if (1 == mpitest.rank) {
+        CHECK_INT(class, MPI_ERR_NO_MEM);
+    } else if ((LACK_BCAST == what || LACK_SCAN == what) && 0 == mpitest.rank) {
+        CHECK_INT(class, MPI_SUCCESS);
+    } else if (LACK_REDUCE != what || 0 == mpitest.rank) {
+        CHECK_INT(class, MPI_ERR_OTHER);
+    }
+}
+
+/* Rank 1 gets no memory for its copies in the first of two equal calls: an error there, and in each
+ * process that needs its data. No process waits for it, and the second call is right. */
+void gpu_coll_no_memory(void)
+{
+    const int all = mpitest.size * PART, step = 1 == mpitest.rank ? 2 : 1;
+    const size_t bytes = 2 * (size_t) all * sizeof(int);
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, bytes);
+    int *numbers = malloc(bytes);
+    MPI_Datatype gaps;
+
+    CHECK(NULL != numbers && 5 <= mpitest.size);
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    MPI_OK(MPI_Type_vector(all, 1, 2, MPI_INT, &gaps));
+    MPI_OK(MPI_Type_commit(&gaps));
+    for (int turn = 0; turn < 2 * LACKS; ++turn) {
+        const lack_t what = (lack_t) (turn / 2);
+        const int of = LACK_ALLTOALL > what ? step : 1;
+        const bool lacks = 0 == turn % 2;
+        MPI_Request request;
+        int rc;
+
+        for (int i = 0; i < all; ++i) {
+            numbers[i * of] = value_of(mpitest.rank, i);
+        }
+        gpu_write(memory, 0, numbers, bytes);
+        gpu_coll_refuse(lacks && 1 == mpitest.rank ? REFUSED : 0);
+        lack_start(what, memory->addr, gaps, &request);
+        rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        gpu_coll_refuse(0);
+        if (lacks) {
+            lack_check(what, rc);
+            continue;
+        }
+        MPI_OK(rc);
+        gpu_read(memory, 0, numbers, bytes);
+        for (int i = 0; i < all; ++i) {
+            const int wanted = lack_result(what, i);
+
+            CHECK(-1 == wanted || numbers[i * of] == wanted);
+        }
+        ++mpitest.step;
+    }
+    CHECK_INT(gpu_coll_counter(GPU_COLL_FAILURES), 1 == mpitest.rank ? LACKS : 0);
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 2 * LACKS);
+    MPI_OK(MPI_Type_free(&gaps));
+    gpu_memory_free(memory);
+    free(numbers);
+}

@@ -39,8 +39,8 @@ mca_coll_umrddt_base_t mca_coll_umrddt_base = MCA_COLL_UMRDDT_BASE_NONE;
 mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
-/** Increase with each change of the calls that are counted, or of the schedule. */
-#define AGREEMENT_VERSION 4
+/** Increase with each change of the calls that are counted, of the schedule, or of messages. */
+#define AGREEMENT_VERSION 5
 
 /** open was called, and close was not. */
 static bool opened = false;

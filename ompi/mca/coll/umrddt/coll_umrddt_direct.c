@@ -271,18 +271,21 @@ static int bcast_tree(direct_t *direct, ompi_communicator_t *comm,
     const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
     const int mine = (rank - root + size) % size;
     int bit = 1, rc = OMPI_SUCCESS;
+    bool failed = false;
 
     while (bit < size && 0 == (mine & bit)) {
         bit <<= 1;
     }
     if (0 != mine) {
-        rc = mca_coll_umrddt_wait_all(
-            direct, mca_coll_umrddt_post_recv(direct, comm, whole, (mine - bit + root) % size));
+        rc = mca_coll_umrddt_post_recv(direct, comm, whole, (mine - bit + root) % size);
+        direct->receives = direct->request_count;
+        rc = mca_coll_umrddt_wait_all(direct, rc);
+        failed = OMPI_SUCCESS != rc;
     }
     for (bit >>= 1; 0 < bit; bit >>= 1) {
         if (mine + bit < size) {
-            mca_coll_umrddt_note(
-                &rc, mca_coll_umrddt_post_send(direct, comm, whole, (mine + bit + root) % size));
+            mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_send(
+                                          direct, comm, whole, (mine + bit + root) % size, failed));
         }
     }
     return mca_coll_umrddt_wait_all(direct, rc);
@@ -297,34 +300,38 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
 {
     const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
     mca_coll_umrddt_part_t piece;
-    bool posted;
+    bool failed = false;
     int rc = OMPI_SUCCESS;
 
     if (rank != root) {
         mca_coll_umrddt_piece_of(whole, rank, size, &piece);
         rc = mca_coll_umrddt_post_recv(direct, comm, &piece, root);
-        posted = OMPI_SUCCESS == rc;
+        failed = OMPI_SUCCESS != rc;
         for (int i = 0; i < size; ++i) {
             if (i != rank) {
                 mca_coll_umrddt_piece_of(whole, i, size, &piece);
                 mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_recv(direct, comm, &piece, i));
             }
         }
-        if (OPAL_LIKELY(posted)) {
-            mca_coll_umrddt_note(&rc, mca_coll_umrddt_wait_one(&direct->requests[0]));
+        if (OPAL_LIKELY(!failed)) {
+            const int own = mca_coll_umrddt_wait_data(&direct->requests[0]);
+
+            failed = OMPI_SUCCESS != own;
+            mca_coll_umrddt_note(&rc, own);
             direct->requests[0] = direct->requests[--direct->request_count];
         }
+        direct->receives = direct->request_count;
     }
     for (int i = 1; rank == root && i < size; ++i) {
         mca_coll_umrddt_piece_of(whole, (root + i) % size, size, &piece);
-        mca_coll_umrddt_note(&rc,
-                             mca_coll_umrddt_post_send(direct, comm, &piece, (root + i) % size));
+        mca_coll_umrddt_note(
+            &rc, mca_coll_umrddt_post_send(direct, comm, &piece, (root + i) % size, false));
     }
     mca_coll_umrddt_piece_of(whole, rank, size, &piece);
     for (int i = 1; i < size; ++i) {
         if ((rank + i) % size != root) {
             mca_coll_umrddt_note(
-                &rc, mca_coll_umrddt_post_send(direct, comm, &piece, (rank + i) % size));
+                &rc, mca_coll_umrddt_post_send(direct, comm, &piece, (rank + i) % size, failed));
         }
     }
     return mca_coll_umrddt_wait_all(direct, rc);
@@ -361,7 +368,8 @@ int mca_coll_umrddt_direct_bcast_inter(mca_coll_umrddt_module_t *module, ompi_co
     mca_coll_umrddt_messages_begin(direct, comm, &sides->recv, &sides->recv);
     mca_coll_umrddt_side_part(&sides->recv, 0, &whole);
     if (MPI_ROOT == root) {
-        return mca_coll_umrddt_wait_all(direct, mca_coll_umrddt_post_send(direct, comm, &whole, 0));
+        return mca_coll_umrddt_wait_all(direct,
+                                        mca_coll_umrddt_post_send(direct, comm, &whole, 0, false));
     }
     if (0 == ompi_comm_rank(comm)) {
         rc =

@@ -35,7 +35,8 @@
  * with one tag match in order.
  *
  * After an error of one message or copy, all others are done as if there was none. Other processes
- * wait for them, and a message that is left would match one of the next collective.
+ * wait for them, and a message that is left would match one of the next collective. If a process
+ * cannot get data that it sends, that message has no data, which is an error at its receiver.
  */
 
 #include "coll_umrddt_messages.h"
@@ -127,7 +128,7 @@ void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
     direct->send = send;
     direct->recv = recv;
     direct->send_count = direct->recv_count = 0;
-    direct->request_count = direct->own_count = 0;
+    direct->request_count = direct->receives = direct->own_count = 0;
     direct->step = NULL;
     direct->close = NULL;
     direct->served = NULL;
@@ -139,14 +140,14 @@ void mca_coll_umrddt_messages_begin(direct_t *direct, ompi_communicator_t *comm,
  * ------------------------------------------------------------------------------------------- */
 
 int mca_coll_umrddt_post_send(direct_t *direct, ompi_communicator_t *comm,
-                              const mca_coll_umrddt_part_t *part, int peer)
+                              const mca_coll_umrddt_part_t *part, int peer, bool failed)
 {
     int rc;
 
     if (0 == part->bytes) {
         return OMPI_SUCCESS;
     }
-    rc = MCA_PML_CALL(isend(part->address, part->count, part->type, peer, direct->tag,
+    rc = MCA_PML_CALL(isend(part->address, failed ? 0 : part->count, part->type, peer, direct->tag,
                             MCA_PML_BASE_SEND_STANDARD, comm,
                             &direct->requests[direct->request_count]));
     direct->request_count += OMPI_SUCCESS == rc ? 1 : 0;
@@ -178,12 +179,18 @@ void mca_coll_umrddt_piece_of(const mca_coll_umrddt_part_t *whole, int i, int n,
     piece->type = &ompi_mpi_byte.dt;
 }
 
+static int wait_for(direct_t *direct, int i)
+{
+    return i < direct->receives ? mca_coll_umrddt_wait_data(&direct->requests[i])
+                                : mca_coll_umrddt_wait_one(&direct->requests[i]);
+}
+
 int mca_coll_umrddt_wait_all(direct_t *direct, int rc)
 {
     for (int i = 0; i < direct->request_count; ++i) {
-        mca_coll_umrddt_note(&rc, mca_coll_umrddt_wait_one(&direct->requests[i]));
+        mca_coll_umrddt_note(&rc, wait_for(direct, i));
     }
-    direct->request_count = 0;
+    direct->request_count = direct->receives = 0;
     return rc;
 }
 
@@ -273,7 +280,7 @@ static int post_own(direct_t *direct, const mca_coll_umrddt_part_t *from,
     int rc = mca_coll_umrddt_post_recv(direct, direct->comm, to, direct->self);
 
     if (OMPI_SUCCESS == rc) {
-        rc = mca_coll_umrddt_post_send(direct, direct->comm, from, direct->self);
+        rc = mca_coll_umrddt_post_send(direct, direct->comm, from, direct->self, false);
         if (OMPI_SUCCESS != rc) {
             (void) ompi_request_cancel(direct->requests[direct->request_count - 1]);
         }
@@ -350,8 +357,9 @@ static int post_group(direct_t *direct, int first, int last)
         const mca_coll_umrddt_message_t *message = &direct->sends[i];
 
         if (direct->self != message->peer) {
-            mca_coll_umrddt_note(&rc, mca_coll_umrddt_post_send(direct, direct->comm,
-                                                                &message->part, message->peer));
+            mca_coll_umrddt_note(&rc,
+                                 mca_coll_umrddt_post_send(direct, direct->comm, &message->part,
+                                                           message->peer, false));
         }
     }
     if (0 == first) {
@@ -506,14 +514,13 @@ static bool have_ended(direct_t *direct)
         --direct->own_count;
     }
     while (0 < direct->request_count) {
-        ompi_request_t **last = &direct->requests[direct->request_count - 1];
-
-        if (!REQUEST_COMPLETE(*last)) {
+        if (!REQUEST_COMPLETE(direct->requests[direct->request_count - 1])) {
             return false;
         }
-        mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_wait_one(last));
         --direct->request_count;
+        mca_coll_umrddt_note(&direct->rc, wait_for(direct, direct->request_count));
     }
+    direct->receives = 0;
     return true;
 }
 

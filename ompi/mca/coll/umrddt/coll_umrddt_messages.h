@@ -71,6 +71,7 @@ typedef struct mca_coll_umrddt_direct_t {
     int recv_count;
     int room;          /**< allocated entries of sends, recvs and own, and half of requests */
     int request_count; /**< of requests in progress */
+    int receives;      /**< the first of these so many receive data; see post_send */
     int own_count;     /**< of copies in progress */
     int self;          /**< the peer that is this process; -1: none, in an intercommunicator */
     int tag;           /**< of all messages */
@@ -142,9 +143,14 @@ static inline void mca_coll_umrddt_note(int *rc, int one)
     *rc = OMPI_SUCCESS == *rc ? one : *rc;
 }
 
-/** Post one message, unless it has no bytes. */
+/**
+ * Post one message, unless it has no bytes.
+ *
+ * @param[in] failed  this process could not get the data: a message without data goes instead, and
+ *                    the receiver's call fails, if it counts the request as one of receives
+ */
 int mca_coll_umrddt_post_send(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
-                              const mca_coll_umrddt_part_t *part, int peer);
+                              const mca_coll_umrddt_part_t *part, int peer, bool failed);
 int mca_coll_umrddt_post_recv(mca_coll_umrddt_direct_t *direct, ompi_communicator_t *comm,
                               const mca_coll_umrddt_part_t *part, int peer);
 
@@ -165,6 +171,18 @@ static inline int mca_coll_umrddt_wait_one(ompi_request_t **request)
         (void) ompi_request_free(request);
     }
     return rc;
+}
+
+/** The same for data of another process. @return MPI_ERR_OTHER: it has failed to get that */
+static inline int mca_coll_umrddt_wait_data(ompi_request_t **request)
+{
+    ompi_status_public_t status = {._ucount = 0};
+    const int rc = ompi_request_wait(request, &status);
+
+    if (OPAL_UNLIKELY(MPI_REQUEST_NULL != *request)) {
+        (void) ompi_request_free(request);
+    }
+    return OMPI_SUCCESS == rc && 0 == status._ucount ? MPI_ERR_OTHER : rc;
 }
 
 /**

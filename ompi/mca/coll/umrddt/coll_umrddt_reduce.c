@@ -36,12 +36,16 @@
  * combines with the CPU. A stage has the data then, if it is in GPU memory. An allreduce has two
  * steps, so that one process computes each result.
  *
+ * A process that has no memory for a nonblocking call, but for one segment, takes part without
+ * data, so that no other one waits for it. All that need its data, or its result, fail.
+ *
  * In place, a range that this process also sends is overwritten only after it was sent. Results
  * that arrive in the place of data that this process has sent follow from that data.
  */
 
 #include "coll_umrddt_reduce_plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ompi/mca/pml/pml.h"
@@ -80,24 +84,44 @@ static void post_recv(work_t *work, uint64_t address, size_t count, int peer,
 static void post_send(work_t *work, uint64_t address, size_t count, int peer,
                       ompi_request_t **requests, int *n)
 {
-    const int rc =
-        MCA_PML_CALL(isend((const void *) (uintptr_t) address, count, work->call->type, peer,
-                           work->tag, MCA_PML_BASE_SEND_STANDARD, work->comm, &requests[*n]));
+    const int rc = MCA_PML_CALL(isend((const void *) (uintptr_t) address, work->absent ? 0 : count,
+                                      work->call->type, peer, work->tag, MCA_PML_BASE_SEND_STANDARD,
+                                      work->comm, &requests[*n]));
 
     *n += OMPI_SUCCESS == rc ? 1 : 0;
     note(work, rc);
 }
 
-/** Test messages. @return true: all have ended, maybe with an error */
-static bool have_ended(work_t *work, ompi_request_t **requests, int *n)
+/**
+ * Test messages, of which the first @p receives ones receive data. @return true: all have ended,
+ * maybe with an error
+ */
+static bool have_ended(work_t *work, ompi_request_t **requests, int receives, int *n)
 {
     while (0 < *n) {
         if (!REQUEST_COMPLETE(requests[*n - 1])) {
             return false;
         }
-        note(work, mca_coll_umrddt_wait_one(&requests[--*n]));
+        --*n;
+        note(work, *n < receives ? mca_coll_umrddt_wait_data(&requests[*n])
+                                 : mca_coll_umrddt_wait_one(&requests[*n]));
     }
     return true;
+}
+
+static bool data_ended(work_t *work, slot_t *slot)
+{
+    return have_ended(work, slot->recvs, slot->recv_count, &slot->recv_count);
+}
+
+static bool sends_ended(work_t *work, slot_t *slot)
+{
+    return have_ended(work, slot->sends, 0, &slot->send_count);
+}
+
+static bool results_ended(work_t *work, slot_t *slot)
+{
+    return have_ended(work, slot->results, slot->result_receives, &slot->result_count);
 }
 
 /** A kernel or copy was started, or not. */
@@ -137,6 +161,9 @@ static uint64_t place_of(const work_t *work, int from, size_t segment)
     const size_t others = (size_t) (work->size - 1);
     const size_t place = segment % DEPTH * others + (size_t) (from < work->rank ? from : from - 1);
 
+    if (OPAL_UNLIKELY(work->absent)) {
+        return work->scratch;
+    }
     return work->scratch + place * work->stride
            + (work->mine + work->lists->first[work->rank] * work->extent) % 16;
 }
@@ -179,8 +206,8 @@ static void post_data(work_t *work, size_t segment)
 }
 
 /**
- * The second step: results of a segment go to all, or to the root. After an error, a message with
- * one element too many goes instead of a result, so that the others get MPI_ERR_TRUNCATE.
+ * The second step: results of a segment go to all, or to the root. After an error, a message
+ * without data goes instead.
  */
 static void post_results(work_t *work, size_t segment)
 {
@@ -189,9 +216,6 @@ static void post_results(work_t *work, size_t segment)
     slot_t *slot = &work->slots[segment % DEPTH];
     const size_t count = mca_coll_umrddt_reduce_part(work, work->rank, segment);
     const bool failed = OMPI_SUCCESS != work->rc;
-    /* an element more than a segment fits into the surplus of the stride */
-    const uint64_t result =
-        failed ? place_of(work, 0 == work->rank ? 1 : 0, segment) : result_of(work, segment);
 
     for (int i = 1; (!to_root || work->call->root == work->rank) && i < work->size; ++i) {
         const int from = at_distance(work, work->size - i);
@@ -203,11 +227,12 @@ static void post_results(work_t *work, size_t segment)
                       part, from, slot->results, &slot->result_count);
         }
     }
+    slot->result_receives = slot->result_count;
     for (int i = 1; 0 < count && i < work->size; ++i) {
         const int to = at_distance(work, i);
 
         if (!to_root || work->call->root == to) {
-            post_send(work, result, failed ? count + 1 : count, to, slot->results,
+            post_send(work, result_of(work, segment), failed ? 0 : count, to, slot->results,
                       &slot->result_count);
         }
     }
@@ -250,7 +275,7 @@ static bool combine(work_t *work)
                 from == work->rank ? data_of(work, from, segment) : place_of(work, from, segment);
         }
     }
-    if (0 == n || 0 == count) {
+    if (0 == n || 0 == count || work->absent) {
         return true;
     }
     if (work->on_cpu) {
@@ -297,8 +322,7 @@ static bool all_ended(work_t *work)
     for (int i = 0; i < DEPTH; ++i) {
         slot_t *slot = &work->slots[i];
 
-        if (!have_ended(work, slot->sends, &slot->send_count)
-            || !have_ended(work, slot->results, &slot->result_count)) {
+        if (!sends_ended(work, slot) || !results_ended(work, slot)) {
             return false;
         }
     }
@@ -329,10 +353,8 @@ static bool advance(work_t *work)
         work->phase = 0 < work->segments ? DATA : LAST;
         return true;
     case DATA:
-        if (!have_ended(work, slot->results, &slot->result_count)
-            || !have_ended(work, slot->recvs, &slot->recv_count)
-            || (work->in_place && !have_ended(work, slot->sends, &slot->send_count))
-            || !combine(work)) {
+        if (!results_ended(work, slot) || !data_ended(work, slot)
+            || (work->in_place && !sends_ended(work, slot)) || !combine(work)) {
             return false;
         }
         work->phase = KERNEL;
@@ -348,7 +370,7 @@ static bool advance(work_t *work)
         return true;
     case SENDS:
         if (work->now + DEPTH < work->segments) {
-            if (!have_ended(work, slot->sends, &slot->send_count)) {
+            if (!sends_ended(work, slot)) {
                 return false;
             }
             post_data(work, work->now + DEPTH);
@@ -359,7 +381,7 @@ static bool advance(work_t *work)
         if (!all_ended(work)) {
             return false;
         }
-        if (mca_coll_umrddt_reduce_moves_result(work)) {
+        if (mca_coll_umrddt_reduce_moves_result(work) && !work->absent) {
             move_result(work);
         }
         work->phase = MOVE;
@@ -425,14 +447,20 @@ int mca_coll_umrddt_reduce_direct(const mca_coll_umrddt_reduction_t *call)
     return rc;
 }
 
-/** Get the memory of a request, and begin. @return OMPI_SUCCESS, or an error: nothing was posted */
+/**
+ * Get the memory of a request, and begin. Without it, this process sends all its messages without
+ * data, and receives the data of others into memory for one segment. (It does not receive less than
+ * was sent: ob1 may write all of a message that is longer than its receive, RGET.)
+ *
+ * @return OMPI_SUCCESS, or an error: nothing was posted
+ */
 static int begin_request(work_t *work, int tag)
 {
     const bool looks = mca_coll_umrddt_looks(work->module, work->comm);
     int rc = OMPI_SUCCESS;
 
     work->changed = work->sides.reduction;
-    work->on_cpu = false;
+    work->on_cpu = work->absent = false;
     if (!looks || !mca_coll_umrddt_reduce_memory(work)) {
         work->on_cpu = true;
         if (looks) {
@@ -447,10 +475,16 @@ static int begin_request(work_t *work, int tag)
             rc = mca_coll_umrddt_fail(OMPI_ERR_OUT_OF_RESOURCE, work->scratch_bytes);
         }
     }
-    if (OMPI_SUCCESS == rc) {
-        begin(work, tag);
+    work->absent = OMPI_SUCCESS != rc;
+    if (OPAL_UNLIKELY(work->absent)) {
+        work->scratch = (uint64_t) (uintptr_t) malloc(work->stride);
+        if (0 == work->scratch) {
+            return rc;
+        }
     }
-    return rc;
+    begin(work, tag);
+    work->rc = rc;
+    return OMPI_SUCCESS;
 }
 
 /** The steps of a request: it begins; its messages and kernels; its result. */

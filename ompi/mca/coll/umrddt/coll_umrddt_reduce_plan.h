@@ -35,6 +35,7 @@ typedef struct mca_coll_umrddt_reduce_slot_t {
     int recv_count;
     int send_count;
     int result_count;
+    int result_receives; /**< the first of these results so many are received */
 } mca_coll_umrddt_reduce_slot_t;
 
 typedef struct mca_coll_umrddt_reduce_work_t {
@@ -66,6 +67,7 @@ typedef struct mca_coll_umrddt_reduce_work_t {
     opal_umrddt_gpu_copy_t *copy; /**< a kernel or copy in progress, or NULL */
     int retries;                  /**< to start it */
     bool on_cpu; /**< the CPU combines data in system memory. All that follows is of requests */
+    bool absent; /**< no memory: this process sends no data */
     mca_coll_umrddt_module_t *module;
     mca_coll_umrddt_sides_t sides;       /**< as given */
     mca_coll_umrddt_reduction_t changed; /**< the call, with the addresses of a stage */

@@ -45,7 +45,8 @@ typedef mca_coll_umrddt_part_t part_t;
  * Memory for copies
  * ------------------------------------------------------------------------------------------- */
 
-/** Get memory for packed data: on the GPU if the part is there. No memory: the call fails. */
+/** Get memory for packed data: on the GPU if the part is there. Without memory, the call fails, but
+ * has all its messages, without data. */
 static void temp_get(direct_t *direct, const part_t *part, size_t bytes)
 {
     opal_umrddt_gpu_memory_t memory;
@@ -95,10 +96,10 @@ static part_t packed(const direct_t *direct, size_t offset, size_t bytes)
  * All-to-all in place
  * ------------------------------------------------------------------------------------------- */
 
-/** Bytes of the copy of a part, and at least one more for post_group. */
+/** Bytes of the copy of a part. */
 static size_t room_of(const part_t *part)
 {
-    return 0 < part->bytes ? (part->bytes / ALIGNMENT + 1) * ALIGNMENT : 0;
+    return (part->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 /** Set the end of the group that begins at now.first. @return bytes of its copies */
@@ -152,10 +153,7 @@ static void copy_group(direct_t *direct)
     }
 }
 
-/**
- * Post the messages of a group. If a copy has @p failed, each message has one byte too many, so
- * that the others get MPI_ERR_TRUNCATE. Without memory for copies, other data is sent.
- */
+/** Post the messages of a group. */
 static void post_group(direct_t *direct, bool failed)
 {
     const mca_coll_umrddt_progress_t *now = &direct->now;
@@ -166,13 +164,13 @@ static void post_group(direct_t *direct, bool failed)
                              mca_coll_umrddt_post_recv(direct, direct->comm, &direct->sends[i].part,
                                                        direct->sends[i].peer));
     }
+    direct->receives = direct->request_count;
     for (int i = now->first; i < now->last; ++i) {
         const part_t *part = &direct->sends[i].part;
-        const size_t bytes = part->bytes + (failed && 0 < part->bytes ? 1 : 0);
-        const part_t copy = NULL != now->temp ? packed(direct, offset, bytes) : *part;
+        const part_t copy = NULL != now->temp ? packed(direct, offset, part->bytes) : *part;
 
         mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_post_send(direct, direct->comm, &copy,
-                                                                    direct->sends[i].peer));
+                                                                    direct->sends[i].peer, failed));
         offset += room_of(part);
     }
 }
@@ -231,13 +229,16 @@ static bool tree_step(direct_t *direct)
         mca_coll_umrddt_note(&direct->rc,
                              mca_coll_umrddt_post_recv(direct, direct->comm, &direct->recvs[0].part,
                                                        direct->recvs[0].peer));
+        direct->receives = direct->request_count;
         return true;
     }
     if (direct->recv_count == phase) {
+        const bool failed = OMPI_SUCCESS != direct->rc;
+
         for (int i = 0; i < direct->send_count; ++i) {
-            mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_post_send(direct, direct->comm,
-                                                                        &direct->sends[i].part,
-                                                                        direct->sends[i].peer));
+            mca_coll_umrddt_note(
+                &direct->rc, mca_coll_umrddt_post_send(direct, direct->comm, &direct->sends[i].part,
+                                                       direct->sends[i].peer, failed));
         }
         return true;
     }
@@ -280,27 +281,19 @@ static int count_pieces(ompi_communicator_t *comm, size_t bytes)
     return (int) (n < least ? least : n);
 }
 
+/**
+ * A piece. Without memory for packed data, each one is received into the begin of the buffer, whose
+ * content is undefined after the error: ob1 may write all of a message that is longer than its
+ * receive (RGET).
+ */
 static part_t piece_of(const direct_t *direct, int i)
 {
     const part_t *whole = &direct->recvs[0].part;
     const part_t copy = packed(direct, 0, whole->bytes);
-    part_t piece;
+    part_t piece = *whole;
 
-    mca_coll_umrddt_piece_of(direct->packs ? &copy : whole, i, direct->pieces, &piece);
-    return piece;
-}
-
-/**
- * A piece to send. After an error it has one byte too many, also of the buffer, so that the next
- * process gets MPI_ERR_TRUNCATE, and passes that on. There are at least two pieces.
- */
-static part_t piece_to_send(const direct_t *direct, int i)
-{
-    part_t piece = piece_of(direct, i);
-
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != direct->rc)) {
-        piece.address = (char *) piece.address - (0 < i ? 1 : 0);
-        piece.bytes = ++piece.count;
+    if (!direct->packs || NULL != direct->now.temp) {
+        mca_coll_umrddt_piece_of(direct->packs ? &copy : whole, i, direct->pieces, &piece);
     }
     return piece;
 }
@@ -315,13 +308,14 @@ static void note_post(direct_t *direct, int rc, ompi_request_t **request)
 }
 
 /** Returns true if a message has ended. */
-static bool has_ended(direct_t *direct, ompi_request_t **request)
+static bool has_ended(direct_t *direct, ompi_request_t **request, bool is_receive)
 {
     if (!REQUEST_COMPLETE(*request)) {
         return false;
     }
     if (OPAL_LIKELY(MPI_REQUEST_NULL != *request)) {
-        mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_wait_one(request));
+        mca_coll_umrddt_note(&direct->rc, is_receive ? mca_coll_umrddt_wait_data(request)
+                                                     : mca_coll_umrddt_wait_one(request));
     }
     return true;
 }
@@ -346,13 +340,13 @@ static bool receive_pieces(direct_t *direct, int window)
                   request);
     }
     while (now->arrived < now->posted
-           && has_ended(direct, &direct->requests[now->arrived % window])) {
+           && has_ended(direct, &direct->requests[now->arrived % window], true)) {
         ++now->arrived;
     }
     return before < now->arrived;
 }
 
-/** Send pieces that have arrived. @return true: some have been sent */
+/** Send pieces that have arrived, without data after an error. @return true: some have been sent */
 static bool send_pieces(direct_t *direct, int window)
 {
     mca_coll_umrddt_progress_t *now = &direct->now;
@@ -364,16 +358,17 @@ static bool send_pieces(direct_t *direct, int window)
         return false;
     }
     while (now->sending < now->arrived && now->sending < now->sent + window) {
-        const part_t piece = piece_to_send(direct, now->sending);
+        const part_t piece = piece_of(direct, now->sending);
+        const size_t count = OPAL_LIKELY(OMPI_SUCCESS == direct->rc) ? piece.count : 0;
         ompi_request_t **request = &requests[now->sending++ % window];
 
         note_post(
             direct,
-            MCA_PML_CALL(isend(piece.address, piece.count, piece.type, direct->peers[1],
-                               direct->tag, MCA_PML_BASE_SEND_STANDARD, direct->comm, request)),
+            MCA_PML_CALL(isend(piece.address, count, piece.type, direct->peers[1], direct->tag,
+                               MCA_PML_BASE_SEND_STANDARD, direct->comm, request)),
             request);
     }
-    while (now->sent < now->sending && has_ended(direct, &requests[now->sent % window])) {
+    while (now->sent < now->sending && has_ended(direct, &requests[now->sent % window], false)) {
         ++now->sent;
     }
     return before < now->sent;
@@ -403,7 +398,6 @@ static bool pieces_step(direct_t *direct)
         now->phase = 1;
         if (direct->packs) {
             temp_get(direct, whole, whole->bytes);
-            now->phase = NULL != now->temp ? 1 : 3;
         }
         if (NULL != now->temp && is_root) {
             const part_t copy = packed(direct, 0, whole->bytes);
