@@ -18,6 +18,9 @@
  * message may go alone, or with others, for the first time in any exchange. Each layout is prepared
  * once, so exchanges are repeated until QUIET in a row have prepared nothing. In mode "small"
  * the messages of one cell are below the minimum size, and use CUDA IPC after their hints arrived.
+ *
+ * In mode "one" the launch of a batch of rank 0 fails once, and then the copy of one of its
+ * messages: no other message falls back.
  */
 
 #include "gpu_memory.h"
@@ -347,9 +350,21 @@ static void run(uint64_t *state)
     drop(&cube);
 }
 
+/* One message of rank 0 has fallen back, and there were batches. */
+static void check_one(const pvars_t *before)
+{
+    pvars_t after, cost;
+
+    pvars_read(&after);
+    pvars_subtract(&after, before, &cost);
+    CHECK_INT(cost.value[PVARS_FALLBACK_IPC], 0 == mpitest.rank ? 1 : 0);
+    CHECK(NEIGHBOURS < cost.value[PVARS_GPU_BATCHED]);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t state;
+    pvars_t before;
 
     mpitest_init(&argc, &argv, "gpu_neighbours", 3, MPI_THREAD_SINGLE);
     if (2 != mpitest.size) {
@@ -358,9 +373,13 @@ int main(int argc, char **argv)
     gpu_begin_all();
     (void) pvars_open();
     state = mpitest.seed;
+    pvars_read(&before);
     for (mpitest.step = 0; mpitest.step < mpitest.ops; ++mpitest.step) {
         run(&state);
         mpitest_alive();
+    }
+    if (mpitest_has("one")) {
+        check_one(&before);
     }
     pvars_close();
     return mpitest_finish();
