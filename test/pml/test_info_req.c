@@ -39,9 +39,12 @@ NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
       mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
 NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
       const mca_pml_umrddt_reply_t *reply)
+NEVER(void, mca_pml_umrddt_poll, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
 NEVER(void, mca_pml_umrddt_wait, opal_list_t *list, mca_pml_umrddt_wait_t *wait,
       bool (*retry)(void *), void *owner)
 NEVER(void, mca_pml_umrddt_wait_cancel, mca_pml_umrddt_wait_t *wait)
+NEVER(void, mca_pml_umrddt_watch, mca_pml_umrddt_wait_t *wait, const volatile uint32_t *flag,
+      uint32_t base, uint32_t range, bool (*retry)(void *), void *owner)
 NEVER(bool, mca_pml_umrddt_select_beats_copy, mca_pml_umrddt_comm_t *comm,
       const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout, unsigned schemes)
 NEVER(int, mca_pml_umrddt_layout, ompi_datatype_t *datatype, size_t count,
@@ -64,6 +67,8 @@ NEVER(int, opal_umrddt_gpu_copy_later, opal_umrddt_gpu_engine_t *engine,
       const opal_umrddt_gpu_copy_end_t *from, const opal_umrddt_gpu_copy_end_t *to, uint64_t start,
       uint64_t end, opal_umrddt_gpu_copy_t **copy)
 NEVER(int, opal_umrddt_gpu_copy_test, opal_umrddt_gpu_copy_t *copy)
+NEVER(bool, opal_umrddt_gpu_copy_flag, opal_umrddt_gpu_copy_t *copy,
+      const volatile uint32_t **flag, uint32_t *until)
 NEVER(bool, opal_umrddt_gpu_device_find, const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
 NEVER(CUcontext, opal_umrddt_gpu_engine_context, const opal_umrddt_gpu_engine_t *engine)
 NEVER(int, opal_umrddt_gpu_engine_device, const opal_umrddt_gpu_engine_t *engine)

@@ -37,6 +37,7 @@ OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
 /* Not called here: no INFO_REQ is sent. */
 /* clang-format off */
 NEVER(void, mca_pml_umrddt_active, int change)
+NEVER(void, mca_pml_umrddt_poll, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
 NEVER(void, mca_pml_umrddt_wait, opal_list_t *list, mca_pml_umrddt_wait_t *wait,
       bool (*retry)(void *), void *owner)
 NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,

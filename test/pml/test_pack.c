@@ -591,10 +591,9 @@ static void wait_construct(mca_pml_umrddt_wait_t *wait)
 }
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, wait_construct, NULL);
 
-void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
-                         void *owner)
+void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
 {
-    (void) list, (void) wait;
+    (void) wait;
     while (!retry(owner)) {
         hca_progress();
     }

@@ -169,18 +169,13 @@ void mca_pml_umrddt_control_fini(void)
  * Refusals
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true for a shortage of resources, which other messages will release. */
-static bool passes(int rc)
-{
-    return OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_ERR_TEMP_OUT_OF_RESOURCE == rc
-           || OMPI_ERR_RESOURCE_BUSY == rc || OMPI_ERR_WOULD_BLOCK == rc;
-}
-
 bool mca_pml_umrddt_given_up(int rc, time_t *since)
 {
     struct timespec now;
 
-    if (passes(rc)) {
+    /* a shortage of resources, which other messages will release */
+    if (OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_ERR_TEMP_OUT_OF_RESOURCE == rc
+        || OMPI_ERR_RESOURCE_BUSY == rc || OMPI_ERR_WOULD_BLOCK == rc) {
         *since = 0;
         return false;
     }
@@ -333,14 +328,6 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
     return OMPI_SUCCESS;
 }
 
-/** Cancel the wait if all refused messages were removed. */
-static void rest(void)
-{
-    if (opal_list_is_empty(&refused)) {
-        mca_pml_umrddt_wait_cancel(&again);
-    }
-}
-
 void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int tag, uint64_t seq)
 {
     control_t *control, *next;
@@ -356,7 +343,9 @@ void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int 
             control_free(control);
         }
     }
-    rest();
+    if (opal_list_is_empty(&refused)) {
+        mca_pml_umrddt_wait_cancel(&again);
+    }
 }
 
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
@@ -369,18 +358,14 @@ void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
             control_free(control);
         }
     }
-    rest();
+    if (opal_list_is_empty(&refused)) {
+        mca_pml_umrddt_wait_cancel(&again);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------
  * NACKs
  * ------------------------------------------------------------------------------------------- */
-
-/** Set the number of listeners. The caller holds the lock; readers do not. */
-static void listeners_set(uint32_t count)
-{
-    __atomic_store_n(&mca_pml_umrddt.listener_count, count, __ATOMIC_RELAXED);
-}
 
 void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm)
 {
@@ -391,7 +376,7 @@ void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm)
     if (!comm->listening) {
         comm->listening = true;
         opal_list_append(&mca_pml_umrddt.listeners, &comm->super);
-        listeners_set(mca_pml_umrddt.listener_count + 1);
+        __atomic_add_fetch(&mca_pml_umrddt.listener_count, 1, __ATOMIC_RELAXED);
     }
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
@@ -406,7 +391,7 @@ void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm)
     if (comm->listening) {
         comm->listening = false;
         opal_list_remove_item(&mca_pml_umrddt.listeners, &comm->super);
-        listeners_set(mca_pml_umrddt.listener_count - 1);
+        __atomic_sub_fetch(&mca_pml_umrddt.listener_count, 1, __ATOMIC_RELAXED);
     }
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     /* late hints: pml/ucx would report them */

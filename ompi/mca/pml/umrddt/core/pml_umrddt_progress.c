@@ -22,16 +22,16 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 
+/** The entry after the one that run_polled retries; NULL: it retries none. */
+static opal_list_item_t *next_polled;
+
 /* ---------------------------------------------------------------------------------------------
  * Events, and entries of waiting lists
  * ------------------------------------------------------------------------------------------- */
 
 static void event_construct(mca_pml_umrddt_event_t *event)
 {
-    event->handler = NULL;
-    event->owner = NULL;
     event->queued = false;
-    event->next = NULL;
 }
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_event_t, opal_object_t, event_construct, NULL);
@@ -39,8 +39,6 @@ OBJ_CLASS_INSTANCE(mca_pml_umrddt_event_t, opal_object_t, event_construct, NULL)
 static void wait_construct(mca_pml_umrddt_wait_t *wait)
 {
     wait->list = NULL;
-    wait->retry = NULL;
-    wait->owner = NULL;
 }
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, wait_construct, NULL);
@@ -79,8 +77,27 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
     wait->list = list;
     wait->retry = retry;
     wait->owner = owner;
+    wait->stays = false;
+    wait->flag = NULL;
     opal_list_append(list, &wait->super);
     ++mca_pml_umrddt.waits;
+}
+
+void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
+{
+    if (!retry(owner)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, wait, retry, owner);
+    }
+}
+
+void mca_pml_umrddt_watch(mca_pml_umrddt_wait_t *wait, const volatile uint32_t *flag, uint32_t base,
+                          uint32_t range, bool (*retry)(void *), void *owner)
+{
+    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, wait, retry, owner);
+    wait->stays = true;
+    wait->flag = flag;
+    wait->base = base;
+    wait->range = range;
 }
 
 void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
@@ -98,6 +115,9 @@ void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
 {
     if (NULL != wait->list) {
         MCA_PML_UMRDDT_ASSERT_PROGRESS();
+        if (next_polled == &wait->super) {
+            next_polled = opal_list_get_next(next_polled);
+        }
         opal_list_remove_item(wait->list, &wait->super);
         wait->list = NULL;
         --mca_pml_umrddt.waits;
@@ -137,29 +157,63 @@ static int run_events(void)
     return done;
 }
 
-/** Retry waits in order: of a queue up to the first that must continue to wait, else each one once.
- * @param[in] queue  a constant */
-static inline __opal_attribute_always_inline__ int run_list(opal_list_t *list, bool queue)
+/** Retry the waits of a queue in order, up to the first that must continue to wait. */
+static int run_queue(opal_list_t *list)
 {
-    size_t left = queue ? SIZE_MAX : opal_list_get_size(list);
     int done = 0;
 
-    for (; OPAL_UNLIKELY(!opal_list_is_empty(list)) && 0 < left; --left) {
+    while (OPAL_UNLIKELY(!opal_list_is_empty(list))) {
         mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
 
         wait->list = NULL;
         --mca_pml_umrddt.waits;
-        if (wait->retry(wait->owner)) {
-            ++done;
-            continue;
-        }
-        wait->list = list;
-        ++mca_pml_umrddt.waits;
-        if (queue) {
+        if (!wait->retry(wait->owner)) {
+            wait->list = list;
+            ++mca_pml_umrddt.waits;
             opal_list_prepend(list, &wait->super);
             break;
         }
-        opal_list_append(list, &wait->super);
+        ++done;
+    }
+    return done;
+}
+
+/** Retry each polled wait once, in order. A retry may end any of them, and begin others. Left out
+ * are those whose flag is as it was, but not in each pass (mca_pml_umrddt_watch). */
+static int run_polled(void)
+{
+    const bool all =
+        0
+        == __atomic_load_n(&mca_pml_umrddt.ticks, __ATOMIC_RELAXED) % MCA_PML_UMRDDT_NOTICE_PERIOD;
+    opal_list_t *list = &mca_pml_umrddt.polled;
+    opal_list_item_t *item = opal_list_get_first(list), *next;
+    int done = 0;
+
+    for (size_t left = opal_list_get_size(list); 0 < left && opal_list_get_end(list) != item;
+         --left, item = next) {
+        mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) item;
+
+        next = (opal_list_item_t *) item->opal_list_next;
+        if (OPAL_LIKELY(NULL != wait->flag && !all)
+            && OPAL_LIKELY(__atomic_load_n(wait->flag, __ATOMIC_RELAXED) - wait->base
+                           >= wait->range)) {
+            continue;
+        }
+        next_polled = next;
+        if (wait->stays) {
+            done += wait->retry(wait->owner);
+        } else {
+            mca_pml_umrddt_wait_cancel(wait);
+            if (wait->retry(wait->owner)) {
+                ++done;
+            } else {
+                wait->list = list;
+                ++mca_pml_umrddt.waits;
+                opal_list_insert_pos(list, next_polled, item);
+            }
+        }
+        next = next_polled;
+        next_polled = NULL;
     }
     return done;
 }
@@ -175,7 +229,7 @@ static __opal_attribute_noinline__ int run_credit(void)
 
     for (; 0 < left; --left) {
         mca_pml_umrddt_peer_t *peer = container_of(item, mca_pml_umrddt_peer_t, in_credit);
-        int got = run_list(&peer->credit, true);
+        int got = run_queue(&peer->credit);
 
         item = opal_list_get_next(item);
         if (opal_list_is_empty(&peer->credit)) {
@@ -196,13 +250,12 @@ static __opal_attribute_noinline__ int run_waits(void)
     int done = 0;
 
     for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
-        done += run_list(&mca_pml_umrddt.waiting[role], true);
+        done += run_queue(&mca_pml_umrddt.waiting[role]);
     }
     if (OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.credit))) {
         done += run_credit();
     }
-    done += run_list(&mca_pml_umrddt.polled, false);
-    return done;
+    return done + run_polled();
 }
 
 /** Count a call. Concurrent threads may lose counts, which only delays a check for NACKs. */

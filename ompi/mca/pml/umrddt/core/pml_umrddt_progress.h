@@ -48,6 +48,9 @@ struct mca_pml_umrddt_wait_t {
     opal_list_t *list;          /**< the list; NULL: not waiting */
     bool (*retry)(void *owner); /**< true: over; the entry may be in use again or freed */
     void *owner;
+    bool stays; /**< retry is called while the entry waits (mca_pml_umrddt_watch) */
+    const volatile uint32_t *flag; /**< of mca_pml_umrddt_watch, with its other arguments */
+    uint32_t base, range;
 };
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_wait_t);
 
@@ -59,6 +62,20 @@ void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *)
 /** Wait in @p list until retry returns true. Only from progress. */
 void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
                          void *owner);
+
+/** Call @p retry now, and if it returns false in each pass until it returns true. */
+void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner);
+
+/**
+ * As mca_pml_umrddt_wait, for a flag in memory. The entry stays in the list while @p retry is
+ * called, and a retry that returns true has cancelled the wait. Only from progress.
+ *
+ * @param[in] flag   retry is called when flag - base < range, and in each
+ *                   MCA_PML_UMRDDT_NOTICE_PERIOD-th pass. NULL: in each pass. A retry may set it
+ * later (wait->flag, wait->base)
+ */
+void mca_pml_umrddt_watch(mca_pml_umrddt_wait_t *wait, const volatile uint32_t *flag, uint32_t base,
+                          uint32_t range, bool (*retry)(void *), void *owner);
 
 /** Wait for a receive for a FIN of @p peer. Only from progress. */
 void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,

@@ -78,9 +78,7 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     }
     MCA_PML_UMRDDT_COUNT(staged_recvs);
     MCA_PML_UMRDDT_COUNT_ADD(staged_bytes, length);
-    if (!unstaged(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, unstaged, recv);
-    }
+    mca_pml_umrddt_poll(&recv->wait, unstaged, recv);
 }
 
 /** A small message was staged into GPU memory: pml_umrddt_recv_post.c has the rule of hints. */
@@ -205,9 +203,7 @@ static void await_event(void *owner)
     mca_pml_umrddt_recv_t *recv = owner;
 
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
-    if (!host_received(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
-    }
+    mca_pml_umrddt_poll(&recv->wait, host_received, recv);
 }
 
 void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
@@ -263,9 +259,8 @@ static void notify_sender(mca_pml_umrddt_recv_t *recv, int rc)
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
-    } else if (!host_received(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
-    }
+    } else
+        mca_pml_umrddt_poll(&recv->wait, host_received, recv);
 }
 
 /**
@@ -309,9 +304,8 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
     rc = get_overflow(recv);
     if (OMPI_SUCCESS != rc) {
         notify_sender(recv, rc);
-    } else if (!posted(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, posted, recv);
-    }
+    } else
+        mca_pml_umrddt_poll(&recv->wait, posted, recv);
 }
 
 /** The text of a reason for a fallback: a counter's help. */

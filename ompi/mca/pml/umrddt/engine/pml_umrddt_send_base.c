@@ -78,18 +78,14 @@ static bool data_posted(void *owner)
         }
         return false;
     }
-    if (!host_sent(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, host_sent, send);
-    }
+    mca_pml_umrddt_poll(&send->wait, host_sent, send);
     return true;
 }
 
 static void post_data(mca_pml_umrddt_send_t *send)
 {
     send->refused = 0;
-    if (!data_posted(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, data_posted, send);
-    }
+    mca_pml_umrddt_poll(&send->wait, data_posted, send);
 }
 
 /** The buffer could not be packed: send an empty message, so that the receiver fails too. */
@@ -159,9 +155,9 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
     }
     if (OMPI_SUCCESS != rc) {
         post_nothing(send, rc);
-    } else if (!packed(send)) {
+    } else {
         /* the message has its own tag, so later messages cannot overtake it */
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, packed, send);
+        mca_pml_umrddt_poll(&send->wait, packed, send);
     }
 }
 
@@ -169,9 +165,7 @@ static void plain_event(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
-    if (!host_sent(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, host_sent, send);
-    }
+    mca_pml_umrddt_poll(&send->wait, host_sent, send);
 }
 
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)

@@ -408,9 +408,7 @@ void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
         return; /* the retry is already scheduled */
     }
     send->refused = 0;
-    if (OPAL_UNLIKELY(!listen_again(send))) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, listen_again, send);
-    }
+    mca_pml_umrddt_poll(&send->wait, listen_again, send);
 }
 
 void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)

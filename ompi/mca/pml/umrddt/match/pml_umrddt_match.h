@@ -27,24 +27,25 @@
 
 BEGIN_C_DECLS
 
+/* What MPI calls of sends and of receives begin with. */
+#define MCA_PML_UMRDDT_SEND_PARAMETERS                                          \
+    const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag, \
+        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm
+#define MCA_PML_UMRDDT_SEND_ARGUMENTS buf, count, datatype, dst, tag, mode, comm
+#define MCA_PML_UMRDDT_RECV_PARAMETERS \
+    void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag, ompi_communicator_t *comm
+#define MCA_PML_UMRDDT_RECV_ARGUMENTS buf, count, datatype, src, tag, comm
+
 /* pml_umrddt_send.c */
-int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
-                              int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                              ompi_request_t **request);
-int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                         ompi_request_t **request);
-int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+int mca_pml_umrddt_isend_init(MCA_PML_UMRDDT_SEND_PARAMETERS, ompi_request_t **request);
+int mca_pml_umrddt_isend(MCA_PML_UMRDDT_SEND_PARAMETERS, ompi_request_t **request);
+int mca_pml_umrddt_send(MCA_PML_UMRDDT_SEND_PARAMETERS);
 int mca_pml_umrddt_start(size_t count, ompi_request_t **requests);
 
 /* pml_umrddt_recv.c */
-int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                              ompi_communicator_t *comm, ompi_request_t **request);
-int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                         ompi_communicator_t *comm, ompi_request_t **request);
-int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                        ompi_communicator_t *comm, ompi_status_public_t *status);
+int mca_pml_umrddt_irecv_init(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request);
+int mca_pml_umrddt_irecv(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request);
+int mca_pml_umrddt_recv(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_status_public_t *status);
 
 /* pml_umrddt_probe.c */
 int mca_pml_umrddt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,

@@ -22,6 +22,7 @@
 #include "ompi/message/message.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 
 BEGIN_C_DECLS
 
@@ -101,8 +102,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                                  opal_umrddt_gpu_where_t *where);
 
 /** As pml_irecv, for a buffer that needs a staging buffer. @param[in] where  NULL: it needs none */
-int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
+int mca_pml_umrddt_stage_irecv(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request);
 
 /** As pml_imrecv, for a message of the base PML. */

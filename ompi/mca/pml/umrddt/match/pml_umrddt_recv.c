@@ -26,8 +26,6 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
-static void recv_free_event(void *owner);
-
 /* ---------------------------------------------------------------------------------------------
  * Records
  * ------------------------------------------------------------------------------------------- */
@@ -196,6 +194,17 @@ static inline void expect(const mca_pml_umrddt_recv_t *recv, int change)
     }
 }
 
+static void recv_free_event(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+
+    if (REQUEST_COMPLETE(recv->host)) {
+        mca_pml_umrddt_recv_return(recv);
+    } else {
+        mca_pml_umrddt_event(&recv->event, recv_free_event, recv);
+    }
+}
+
 int mca_pml_umrddt_base_received(ompi_request_t *request)
 {
     mca_pml_umrddt_recv_t *recv = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
@@ -231,17 +240,6 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
         mca_pml_umrddt_event(&recv->event, recv_free_event, recv);
     }
     return 0;
-}
-
-static void recv_free_event(void *owner)
-{
-    mca_pml_umrddt_recv_t *recv = owner;
-
-    if (REQUEST_COMPLETE(recv->host)) {
-        mca_pml_umrddt_recv_return(recv);
-    } else {
-        mca_pml_umrddt_event(&recv->event, recv_free_event, recv);
-    }
 }
 
 /** Create the base PML's request of a record, not started. @return the base PML's error code */
@@ -297,8 +295,7 @@ static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
  *
  * @param[in] where  of a buffer that needs a staging buffer; NULL: it needs none
  */
-static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
+static int own(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt_gpu_where_t *where,
                mca_pml_umrddt_recv_t **out)
 {
     const size_t room = count * datatype->super.size;
@@ -328,8 +325,7 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
     return OMPI_SUCCESS;
 }
 
-int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                              ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_umrddt_irecv_init(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
     opal_umrddt_gpu_where_t where;
     mca_pml_umrddt_recv_t *recv;
@@ -337,9 +333,9 @@ int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype
     int rc;
 
     if (!staged && NULL == mca_pml_umrddt_watched(comm, tag)) {
-        return mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
+        return mca_pml_umrddt.host.pml_irecv_init(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
-    rc = own(buf, count, datatype, src, tag, comm, staged ? &where : NULL, &recv);
+    rc = own(MCA_PML_UMRDDT_RECV_ARGUMENTS, staged ? &where : NULL, &recv);
     if (OMPI_SUCCESS == rc) {
         recv->super.req_persistent = true;
         recv->state = MCA_PML_UMRDDT_RECV_DONE;
@@ -482,12 +478,11 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
     return wide || opal_umrddt_gpu_on_device(where) || !mca_pml_umrddt_base_touches(where);
 }
 
-int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
+int mca_pml_umrddt_stage_irecv(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request)
 {
     mca_pml_umrddt_recv_t *recv;
-    int rc = own(buf, count, datatype, src, tag, comm, where, &recv);
+    int rc = own(MCA_PML_UMRDDT_RECV_ARGUMENTS, where, &recv);
 
     if (OMPI_SUCCESS != rc) {
         return rc;

@@ -92,19 +92,18 @@ static inline bool needs_no_stage(const void *buf, size_t count, const ompi_data
 }
 
 /** A receive whose buffer the base PML may access. */
-static inline __opal_attribute_always_inline__ int
-irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-               ompi_communicator_t *comm, ompi_request_t **request)
+static inline __opal_attribute_always_inline__ int irecv_unstaged(MCA_PML_UMRDDT_RECV_PARAMETERS,
+                                                                  ompi_request_t **request)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
 
     if (NULL == data) {
-        return mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
+        return mca_pml_umrddt.host.pml_irecv(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
     if (OPAL_UNLIKELY(!umrddt_gate_alone(&data->gate))) {
-        return irecv_gate(buf, count, datatype, src, tag, comm, request);
+        return irecv_gate(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
-    return mca_pml_umrddt_post_alone(buf, count, datatype, src, tag, comm, request);
+    return mca_pml_umrddt_post_alone(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
 }
 
 /** Arguments of a blocking receive that are needed after the base PML's call. */
@@ -127,9 +126,7 @@ recv_envelope(const blocking_t *call, const mca_pml_umrddt_rts_t *rts, ompi_stat
 }
 
 /** A blocking receive that is smaller than an envelope. */
-static __opal_attribute_noinline__ int recv_bounced(void *buf, size_t count,
-                                                    ompi_datatype_t *datatype, int src, int tag,
-                                                    ompi_communicator_t *comm,
+static __opal_attribute_noinline__ int recv_bounced(MCA_PML_UMRDDT_RECV_PARAMETERS,
                                                     ompi_status_public_t *status)
 {
     blocking_t call = {.buf = buf, .count = count, .datatype = datatype, .comm = comm};
@@ -168,20 +165,17 @@ static __opal_attribute_noinline__ int recv_look_into(const blocking_t *call,
 }
 
 /** With threads, or with claims: the atomic step must not block, so post first, then wait. */
-static __opal_attribute_noinline__ int recv_gate(void *buf, size_t count, ompi_datatype_t *datatype,
-                                                 int src, int tag, ompi_communicator_t *comm,
+static __opal_attribute_noinline__ int recv_gate(MCA_PML_UMRDDT_RECV_PARAMETERS,
                                                  ompi_status_public_t *status)
 {
     ompi_request_t *request;
-    int rc = irecv_gate(buf, count, datatype, src, tag, comm, &request);
+    int rc = irecv_gate(MCA_PML_UMRDDT_RECV_ARGUMENTS, &request);
 
     return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
 }
 
 /** A blocking receive whose buffer the base PML may access. */
-static inline __opal_attribute_always_inline__ int recv_unstaged(void *buf, size_t count,
-                                                                 ompi_datatype_t *datatype, int src,
-                                                                 int tag, ompi_communicator_t *comm,
+static inline __opal_attribute_always_inline__ int recv_unstaged(MCA_PML_UMRDDT_RECV_PARAMETERS,
                                                                  ompi_status_public_t *status)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
@@ -190,13 +184,13 @@ static inline __opal_attribute_always_inline__ int recv_unstaged(void *buf, size
     int rc;
 
     if (NULL == data) {
-        return mca_pml_umrddt.host.pml_recv(buf, count, datatype, src, tag, comm, status);
+        return mca_pml_umrddt.host.pml_recv(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     }
     if (OPAL_UNLIKELY(!umrddt_gate_alone(&data->gate))) {
-        return recv_gate(buf, count, datatype, src, tag, comm, status);
+        return recv_gate(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt_is_small(count, datatype))) {
-        return recv_bounced(buf, count, datatype, src, tag, comm, status);
+        return recv_bounced(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     }
     if (MPI_STATUS_IGNORE == status) {
         status = &matched;
@@ -205,7 +199,7 @@ static inline __opal_attribute_always_inline__ int recv_unstaged(void *buf, size
     call.count = count;
     call.datatype = datatype;
     call.comm = comm;
-    rc = mca_pml_umrddt.host.pml_recv(buf, count, datatype, src, tag, comm, status);
+    rc = mca_pml_umrddt.host.pml_recv(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     if (OPAL_LIKELY(MPI_SUCCESS != rc || MCA_PML_UMRDDT_ENVELOPE != status->_ucount)) {
         return rc;
     }
@@ -223,9 +217,9 @@ static inline bool keeps(ompi_communicator_t *comm, int tag)
 /** A receive that may need a staging buffer. A separate function, so that irecv and recv need no
  * stack.
  * @param[out] request  NULL: wait for the receive, and return its @p status */
-static __opal_attribute_noinline__ int
-receive_checked(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                ompi_communicator_t *comm, ompi_request_t **request, ompi_status_public_t *status)
+static __opal_attribute_noinline__ int receive_checked(MCA_PML_UMRDDT_RECV_PARAMETERS,
+                                                       ompi_request_t **request,
+                                                       ompi_status_public_t *status)
 {
     opal_umrddt_gpu_where_t where;
     ompi_request_t *own, **to = NULL != request ? request : &own;
@@ -235,54 +229,48 @@ receive_checked(void *buf, size_t count, ompi_datatype_t *datatype, int src, int
     if (!mca_pml_umrddt_stage_wanted(buf, count, datatype, comm, false, &where)
         || ((given = mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag))
             && !keeps(comm, tag))) {
-        return NULL != request ? irecv_unstaged(buf, count, datatype, src, tag, comm, request)
-                               : recv_unstaged(buf, count, datatype, src, tag, comm, status);
+        return NULL != request ? irecv_unstaged(MCA_PML_UMRDDT_RECV_ARGUMENTS, request)
+                               : recv_unstaged(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     }
     /* GPU memory keeps no bytes: no envelope replaces a small message of a remote rank */
-    rc = given ? irecv_locked(buf, count, datatype, src, tag, comm, false, to)
-               : mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, comm, &where, to);
+    rc = given ? irecv_locked(MCA_PML_UMRDDT_RECV_ARGUMENTS, false, to)
+               : mca_pml_umrddt_stage_irecv(MCA_PML_UMRDDT_RECV_ARGUMENTS, &where, to);
     return NULL == request && OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(own, status) : rc;
 }
 
 /** irecv in a process with the CUDA driver, or with a wide datatype. Separate for the same reason.
  */
-static __opal_attribute_noinline__ int irecv_looked(void *buf, size_t count,
-                                                    ompi_datatype_t *datatype, int src, int tag,
-                                                    ompi_communicator_t *comm,
+static __opal_attribute_noinline__ int irecv_looked(MCA_PML_UMRDDT_RECV_PARAMETERS,
                                                     ompi_request_t **request)
 {
     if (OPAL_LIKELY(needs_no_stage(buf, count, datatype))) {
-        return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
+        return irecv_unstaged(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
-    return receive_checked(buf, count, datatype, src, tag, comm, request, NULL);
+    return receive_checked(MCA_PML_UMRDDT_RECV_ARGUMENTS, request, NULL);
 }
 
-int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                         ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_umrddt_irecv(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
     if (OPAL_UNLIKELY(may_want_stage(datatype))) {
-        return irecv_looked(buf, count, datatype, src, tag, comm, request);
+        return irecv_looked(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
-    return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
+    return irecv_unstaged(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
 }
 
 /** recv in such a process. */
-static __opal_attribute_noinline__ int recv_looked(void *buf, size_t count,
-                                                   ompi_datatype_t *datatype, int src, int tag,
-                                                   ompi_communicator_t *comm,
+static __opal_attribute_noinline__ int recv_looked(MCA_PML_UMRDDT_RECV_PARAMETERS,
                                                    ompi_status_public_t *status)
 {
     if (OPAL_LIKELY(needs_no_stage(buf, count, datatype))) {
-        return recv_unstaged(buf, count, datatype, src, tag, comm, status);
+        return recv_unstaged(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     }
-    return receive_checked(buf, count, datatype, src, tag, comm, NULL, status);
+    return receive_checked(MCA_PML_UMRDDT_RECV_ARGUMENTS, NULL, status);
 }
 
-int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                        ompi_communicator_t *comm, ompi_status_public_t *status)
+int mca_pml_umrddt_recv(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_status_public_t *status)
 {
     if (OPAL_UNLIKELY(may_want_stage(datatype))) {
-        return recv_looked(buf, count, datatype, src, tag, comm, status);
+        return recv_looked(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
     }
-    return recv_unstaged(buf, count, datatype, src, tag, comm, status);
+    return recv_unstaged(MCA_PML_UMRDDT_RECV_ARGUMENTS, status);
 }

@@ -476,8 +476,7 @@ static inline ompi_request_complete_fn_t callback_of(kind_t kind, bool threads)
 /** Single-threaded: post at the base PML, then test the request. @param[in] small  smaller than an
  * envelope; a constant too */
 static inline __opal_attribute_always_inline__ int
-post_alone(kind_t kind, bool small, void *buf, size_t count, ompi_datatype_t *datatype, int src,
-           int tag, ompi_communicator_t *comm, ompi_request_t **request)
+post_alone(kind_t kind, bool small, MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
     watch_t *watch = small ? watch_get(kind, true, false, buf, count, datatype) : NULL;
     ompi_request_t *host;
@@ -488,7 +487,7 @@ post_alone(kind_t kind, bool small, void *buf, size_t count, ompi_datatype_t *da
     }
     rc = small ? mca_pml_umrddt.host.pml_irecv(watch->bytes, MCA_PML_UMRDDT_ENVELOPE,
                                                &ompi_mpi_byte.dt, src, tag, comm, request)
-               : mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
+               : mca_pml_umrddt.host.pml_irecv(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     host = *request;
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         ;
@@ -519,28 +518,24 @@ post_alone(kind_t kind, bool small, void *buf, size_t count, ompi_datatype_t *da
     return rc;
 }
 
-int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                int tag, ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_umrddt_post_bounced(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
-    return post_alone(BOUNCED, true, buf, count, datatype, src, tag, comm, request);
+    return post_alone(BOUNCED, true, MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
 }
 
-int mca_pml_umrddt_post_kept_small(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                   int tag, ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_umrddt_post_kept_small(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
-    return post_alone(KEPT, true, buf, count, datatype, src, tag, comm, request);
+    return post_alone(KEPT, true, MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
 }
 
-int mca_pml_umrddt_post_kept(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                             ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_umrddt_post_kept(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
-    return post_alone(KEPT, false, buf, count, datatype, src, tag, comm, request);
+    return post_alone(KEPT, false, MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
 }
 
 /** With threads: create the request, watch it, and only then start it. */
 static inline __opal_attribute_always_inline__ int
-post_threads(kind_t kind, void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-             ompi_communicator_t *comm, ompi_request_t **request)
+post_threads(kind_t kind, MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
     watch_t *watch = NULL;
     ompi_request_t *host;
@@ -560,7 +555,7 @@ post_threads(kind_t kind, void *buf, size_t count, ompi_datatype_t *datatype, in
             datatype = &ompi_mpi_byte.dt;
         }
     }
-    rc = mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
+    rc = mca_pml_umrddt.host.pml_irecv_init(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     if (OPAL_LIKELY(OMPI_SUCCESS == rc)) {
         host = *request;
         host->req_persistent = false;
@@ -582,13 +577,12 @@ post_threads(kind_t kind, void *buf, size_t count, ompi_datatype_t *datatype, in
     return rc;
 }
 
-int mca_pml_umrddt_post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                        ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_umrddt_post(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
     if (OPAL_UNLIKELY(NULL == __atomic_load_n(&base_free[false], __ATOMIC_RELAXED))
         && mca_pml_umrddt.host_keeps) {
         ompi_request_t *first;
-        int rc = mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, &first);
+        int rc = mca_pml_umrddt.host.pml_irecv_init(MCA_PML_UMRDDT_RECV_ARGUMENTS, &first);
 
         if (OMPI_SUCCESS != rc) {
             return rc;
@@ -597,13 +591,13 @@ int mca_pml_umrddt_post(void *buf, size_t count, ompi_datatype_t *datatype, int 
         ompi_request_free(&first);
     }
     if (!opal_using_threads()) {
-        return mca_pml_umrddt_post_alone(buf, count, datatype, src, tag, comm, request);
+        return mca_pml_umrddt_post_alone(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
     if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
-        return post_threads(KEPT, buf, count, datatype, src, tag, comm, request);
+        return post_threads(KEPT, MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
     if (OPAL_LIKELY(!mca_pml_umrddt_is_small(count, datatype))) {
-        return post_threads(BARE, buf, count, datatype, src, tag, comm, request);
+        return post_threads(BARE, MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
-    return post_threads(BOUNCED, buf, count, datatype, src, tag, comm, request);
+    return post_threads(BOUNCED, MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
 }

@@ -16,6 +16,7 @@
 #define MCA_PML_UMRDDT_RECV_WATCH_H
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 
 BEGIN_C_DECLS
 
@@ -27,18 +28,14 @@ static inline bool mca_pml_umrddt_is_small(size_t count, const ompi_datatype_t *
 
 /** Post a watched receive at the base PML. Arguments and result as in pml_irecv. Call inside the
  * gate, or with comm->gate.lock held. */
-int mca_pml_umrddt_post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                        ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_umrddt_post(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request);
 
 /** Parts of mca_pml_umrddt_post_alone: for base PMLs whose requests do not have the arguments, with
  * and without a bounce buffer; for others, with a bounce buffer, or which completed with the size
  * of an envelope. */
-int mca_pml_umrddt_post_kept_small(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                   int tag, ompi_communicator_t *comm, ompi_request_t **request);
-int mca_pml_umrddt_post_kept(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                             ompi_communicator_t *comm, ompi_request_t **request);
-int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                int tag, ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_umrddt_post_kept_small(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request);
+int mca_pml_umrddt_post_kept(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request);
+int mca_pml_umrddt_post_bounced(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request);
 int mca_pml_umrddt_bare_look_into(ompi_request_t **request);
 
 /** Callback and free function of a request that is watched without a watch_t. */
@@ -47,21 +44,20 @@ int mca_pml_umrddt_let_go(ompi_request_t **request);
 
 /** As mca_pml_umrddt_post, single-threaded, after the first successful call of that. */
 static inline __opal_attribute_always_inline__ int
-mca_pml_umrddt_post_alone(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                          ompi_communicator_t *comm, ompi_request_t **request)
+mca_pml_umrddt_post_alone(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **request)
 {
     ompi_request_t *host;
     int rc;
 
     if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
         return mca_pml_umrddt_is_small(count, datatype)
-                   ? mca_pml_umrddt_post_kept_small(buf, count, datatype, src, tag, comm, request)
-                   : mca_pml_umrddt_post_kept(buf, count, datatype, src, tag, comm, request);
+                   ? mca_pml_umrddt_post_kept_small(MCA_PML_UMRDDT_RECV_ARGUMENTS, request)
+                   : mca_pml_umrddt_post_kept(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt_is_small(count, datatype))) {
-        return mca_pml_umrddt_post_bounced(buf, count, datatype, src, tag, comm, request);
+        return mca_pml_umrddt_post_bounced(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     }
-    rc = mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
+    rc = mca_pml_umrddt.host.pml_irecv(MCA_PML_UMRDDT_RECV_ARGUMENTS, request);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         return rc;
     }

@@ -58,9 +58,7 @@ typedef struct call_t {
 } call_t;
 
 /** Store the arguments of the call, with no classification. */
-static inline void call_set(call_t *call, const void *buf, size_t count, ompi_datatype_t *datatype,
-                            int dst, int tag, mca_pml_base_send_mode_t mode,
-                            ompi_communicator_t *comm)
+static inline void call_set(call_t *call, MCA_PML_UMRDDT_SEND_PARAMETERS)
 {
     call->buf = buf;
     call->count = count;
@@ -567,51 +565,44 @@ static int own_request(const call_t *call, carrier_t carrier, mca_pml_umrddt_sen
 }
 
 /** isend of a message that is not obviously plain. Separate, so that isend needs no stack. */
-static __opal_attribute_noinline__ int
-isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-            mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+static __opal_attribute_noinline__ int isend_other(MCA_PML_UMRDDT_SEND_PARAMETERS,
+                                                   ompi_request_t **request)
 {
     call_t call;
     mca_pml_umrddt_send_t *send = NULL;
     carrier_t carrier;
 
-    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    call_set(&call, MCA_PML_UMRDDT_SEND_ARGUMENTS);
     carrier = begin(&call, &send);
     if (CARRIER_BASE != carrier) {
         return own_request(&call, carrier, send, request);
     }
-    return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+    return mca_pml_umrddt.host.pml_isend(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
 }
 
 /** isend in a process that may have GPU memory. Separate for the same reason. */
-static __opal_attribute_noinline__ int
-isend_looked(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+static __opal_attribute_noinline__ int isend_looked(MCA_PML_UMRDDT_SEND_PARAMETERS,
+                                                    ompi_request_t **request)
 {
     if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
-        return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+        return mca_pml_umrddt.host.pml_isend(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
     }
-    return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
+    return isend_other(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
 }
 
-int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                         ompi_request_t **request)
+int mca_pml_umrddt_isend(MCA_PML_UMRDDT_SEND_PARAMETERS, ompi_request_t **request)
 {
     if (OPAL_UNLIKELY(mca_pml_umrddt.looks)) {
-        return isend_looked(buf, count, datatype, dst, tag, mode, comm, request);
+        return isend_looked(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
     }
     if (OPAL_LIKELY(is_plain(count, datatype))) {
-        return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+        return mca_pml_umrddt.host.pml_isend(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
     }
-    return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
+    return isend_other(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
 }
 
 /** send of a message that is not obviously plain. */
-static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
-                                                  ompi_datatype_t *datatype, int dst, int tag,
-                                                  mca_pml_base_send_mode_t mode,
-                                                  ompi_communicator_t *comm)
+static __opal_attribute_noinline__ int send_other(MCA_PML_UMRDDT_SEND_PARAMETERS)
 {
     mca_pml_umrddt_send_t *send = NULL;
     ompi_request_t *request;
@@ -619,49 +610,43 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
     call_t call;
     int rc;
 
-    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    call_set(&call, MCA_PML_UMRDDT_SEND_ARGUMENTS);
     call.blocking = true;
     carrier = begin(&call, &send);
     if (CARRIER_BASE == carrier) {
-        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+        return mca_pml_umrddt.host.pml_send(MCA_PML_UMRDDT_SEND_ARGUMENTS);
     }
     rc = own_request(&call, carrier, send, &request);
     return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, MPI_STATUS_IGNORE) : rc;
 }
 
 /** send in a process that may have GPU memory. */
-static __opal_attribute_noinline__ int send_looked(const void *buf, size_t count,
-                                                   ompi_datatype_t *datatype, int dst, int tag,
-                                                   mca_pml_base_send_mode_t mode,
-                                                   ompi_communicator_t *comm)
+static __opal_attribute_noinline__ int send_looked(MCA_PML_UMRDDT_SEND_PARAMETERS)
 {
     if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
-        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+        return mca_pml_umrddt.host.pml_send(MCA_PML_UMRDDT_SEND_ARGUMENTS);
     }
-    return send_other(buf, count, datatype, dst, tag, mode, comm);
+    return send_other(MCA_PML_UMRDDT_SEND_ARGUMENTS);
 }
 
-int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
-                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+int mca_pml_umrddt_send(MCA_PML_UMRDDT_SEND_PARAMETERS)
 {
     if (OPAL_UNLIKELY(mca_pml_umrddt.looks)) {
-        return send_looked(buf, count, datatype, dst, tag, mode, comm);
+        return send_looked(MCA_PML_UMRDDT_SEND_ARGUMENTS);
     }
     if (OPAL_LIKELY(is_plain(count, datatype))) {
-        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+        return mca_pml_umrddt.host.pml_send(MCA_PML_UMRDDT_SEND_ARGUMENTS);
     }
-    return send_other(buf, count, datatype, dst, tag, mode, comm);
+    return send_other(MCA_PML_UMRDDT_SEND_ARGUMENTS);
 }
 
-int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
-                              int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-                              ompi_request_t **request)
+int mca_pml_umrddt_isend_init(MCA_PML_UMRDDT_SEND_PARAMETERS, ompi_request_t **request)
 {
     mca_pml_umrddt_send_t *send = NULL;
     carrier_t carrier = CARRIER_BASE;
     call_t call;
 
-    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    call_set(&call, MCA_PML_UMRDDT_SEND_ARGUMENTS);
     call.persistent = true;
     if ((mca_pml_umrddt.looks && must_look(buf, count, datatype)) || !is_plain(count, datatype)) {
         carrier = begin(&call, &send);
@@ -669,5 +654,5 @@ int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *da
     if (CARRIER_BASE != carrier) {
         return own_request(&call, carrier, send, request);
     }
-    return mca_pml_umrddt.host.pml_isend_init(buf, count, datatype, dst, tag, mode, comm, request);
+    return mca_pml_umrddt.host.pml_isend_init(MCA_PML_UMRDDT_SEND_ARGUMENTS, request);
 }

@@ -197,9 +197,7 @@ void mca_pml_umrddt_ipc_info_req_drop(mca_pml_umrddt_info_req_t *requested)
     }
     (void) ompi_request_cancel(requested->request);
     mca_pml_umrddt_active(1);
-    if (!let_go(requested)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &requested->wait, let_go, requested);
-    }
+    mca_pml_umrddt_poll(&requested->wait, let_go, requested);
 }
 
 /** Post the receive for the next part or the INFO message. */

@@ -95,6 +95,7 @@ static bool flag_state(void *owner)
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
     case OPAL_UMRDDT_DONE_FLAG_REPLY:
+        mca_pml_umrddt_wait_cancel(&send->wait);
         may_flag_learn(send, true);
         mca_pml_umrddt_send_await(send);
         return true;
@@ -109,7 +110,9 @@ static void done_flag_event(void *owner)
     mca_pml_umrddt_send_t *send = owner;
 
     if (!flag_state(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, flag_state, send);
+        mca_pml_umrddt_watch(&send->wait, opal_umrddt_done_flag_half(send->request_id),
+                             (uint32_t) (send->rts.seq << 2), OPAL_UMRDDT_DONE_FLAG_STATES,
+                             flag_state, send);
     }
 }
 
@@ -315,8 +318,10 @@ static bool copied(void *owner)
     int rc = opal_umrddt_gpu_copy_test(ipc->copy);
 
     if (OPAL_ERR_RESOURCE_BUSY == rc) {
+        (void) opal_umrddt_gpu_copy_flag(ipc->copy, &recv->wait.flag, &recv->wait.base);
         return false;
     }
+    mca_pml_umrddt_wait_cancel(&recv->wait);
     ipc->copy = NULL;
     --copies;
     if (OPAL_SUCCESS == rc) {
@@ -405,7 +410,8 @@ static bool copy(mca_pml_umrddt_recv_t *recv)
     }
     ++copies;
     recv->state = MCA_PML_UMRDDT_RECV_COPY;
-    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, copied, recv);
+    mca_pml_umrddt_watch(&recv->wait, NULL, 0, OPAL_UMRDDT_GPU_COPY_ENDS, copied, recv);
+    (void) opal_umrddt_gpu_copy_flag(ipc->copy, &recv->wait.flag, &recv->wait.base);
     return true;
 }
 
@@ -467,9 +473,7 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_LOOK;
-    if (!look(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, look, recv);
-    }
+    mca_pml_umrddt_poll(&recv->wait, look, recv);
 }
 
 /* ---------------------------------------------------------------------------------------------

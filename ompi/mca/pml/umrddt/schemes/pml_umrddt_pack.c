@@ -668,9 +668,7 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack)
         mca_pml_umrddt_pack_hca_stop(pack);
     }
     mca_pml_umrddt_active(1);
-    if (!let_go(pack)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &pack->wait, let_go, pack);
-    }
+    mca_pml_umrddt_poll(&pack->wait, let_go, pack);
 }
 
 void mca_pml_umrddt_pack_close(void)

@@ -255,9 +255,7 @@ static int send_begin(mca_pml_umrddt_send_t *send, size_t length)
         }
     }
     count(scheme);
-    if (!sending(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, sending, send);
-    }
+    mca_pml_umrddt_poll(&send->wait, sending, send);
     return OMPI_SUCCESS;
 }
 

@@ -468,6 +468,18 @@ int opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy)
     return OPAL_ERR_RESOURCE_BUSY == rc ? rc : finish(copy, rc);
 }
 
+bool opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volatile uint32_t **flag,
+                               uint32_t *until)
+{
+    if (COPY_DIRECT != __atomic_load_n(&copy->kind, __ATOMIC_ACQUIRE) || copy->by_event) {
+        return false;
+    }
+    *flag = copy->watch;
+    *until = copy->until;
+    copy->tests = TESTS_PER_QUERY - 1; /* the next test in vain queries the driver */
+    return true;
+}
+
 int opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy)
 {
     unsigned tests = 0;

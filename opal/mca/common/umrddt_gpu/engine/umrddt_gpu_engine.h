@@ -242,6 +242,19 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
  */
 int opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy);
 
+/** A copy is complete when its flag minus @p until is below this number. */
+#define OPAL_UMRDDT_GPU_COPY_ENDS (UINT32_C(1) << 31)
+
+/**
+ * Get the flag of a copy, for a caller that looks at it without a call. It then calls
+ * opal_umrddt_gpu_copy_test when the flag has changed, and now and then before: that queries the
+ * driver for errors.
+ *
+ * @return false: the copy has no flag, or none yet, and nothing is set
+ */
+bool opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volatile uint32_t **flag,
+                               uint32_t *until);
+
 /** Wait for a copy, without other progress. @return as _test, never busy */
 int opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy);
 

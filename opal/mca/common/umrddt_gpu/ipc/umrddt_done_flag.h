@@ -36,8 +36,9 @@ BEGIN_C_DECLS
 /** Request ids with a completion flag. Messages that are in progress together share cache lines. */
 #define OPAL_UMRDDT_DONE_FLAGS 1024
 
-typedef struct opal_umrddt_done_flag_t {
+typedef union opal_umrddt_done_flag_t {
     uint64_t word; /**< sequence number * 4 + state, of the last message that was flagged */
+    uint32_t half[2];
 } opal_umrddt_done_flag_t;
 
 /** Layout of the shared memory. */
@@ -49,8 +50,9 @@ typedef struct opal_umrddt_done_flags_t {
 
 typedef enum opal_umrddt_done_flag_state_t {
     OPAL_UMRDDT_DONE_FLAG_CLEAR = 0,
-    OPAL_UMRDDT_DONE_FLAG_DONE = 1, /**< the receiver has the data */
-    OPAL_UMRDDT_DONE_FLAG_REPLY = 2 /**< a reply follows by the base PML */
+    OPAL_UMRDDT_DONE_FLAG_DONE = 1,  /**< the receiver has the data */
+    OPAL_UMRDDT_DONE_FLAG_REPLY = 2, /**< a reply follows by the base PML */
+    OPAL_UMRDDT_DONE_FLAG_STATES = 4
 } opal_umrddt_done_flag_state_t;
 
 /**
@@ -95,6 +97,14 @@ static inline opal_umrddt_done_flag_state_t opal_umrddt_done_flag_test(uint32_t 
     return (seq << 2 | OPAL_UMRDDT_DONE_FLAG_DONE) == word    ? OPAL_UMRDDT_DONE_FLAG_DONE
            : (seq << 2 | OPAL_UMRDDT_DONE_FLAG_REPLY) == word ? OPAL_UMRDDT_DONE_FLAG_REPLY
                                                               : OPAL_UMRDDT_DONE_FLAG_CLEAR;
+}
+
+/** Sender: the lower half of a completion flag, for a quick look. It differs from that of (sequence
+ * number * 4) by less than OPAL_UMRDDT_DONE_FLAG_STATES if the flag is set; then call the test. */
+static inline const volatile uint32_t *opal_umrddt_done_flag_half(uint32_t slot)
+{
+    return &opal_umrddt_own_done_flags->done_flags[slot]
+                .half[__ORDER_LITTLE_ENDIAN__ == __BYTE_ORDER__ ? 0 : 1];
 }
 
 END_C_DECLS
