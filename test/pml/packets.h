@@ -38,7 +38,7 @@ NEVER(bool, mca_pml_umrddt_rdma_has_memory, mca_pml_umrddt_send_t *send)
 NEVER(void, mca_pml_umrddt_rdma_release, mca_pml_umrddt_recv_t *recv)
 NEVER(bool, mca_pml_umrddt_rdma_register, mca_pml_umrddt_recv_t *recv)
 NEVER(int, mca_pml_umrddt_rdma_refuse, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
-NEVER(void, mca_pml_umrddt_rdma_flush, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_rdma_flush, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 NEVER(mca_pml_umrddt_nack_t, mca_pml_umrddt_rdma_nack, mca_pml_umrddt_recv_t *recv,
       const mca_pml_umrddt_nack_header_t *fail)
 NEVER(int, mca_pml_umrddt_layout, ompi_datatype_t *datatype, size_t count,

@@ -22,8 +22,8 @@
  *
  * A write can arrive only between the CTS that carries its key and the end of that round. A round
  * ends with the FIN, with a NACK that reports no posted write, or when the endpoint is broken and
- * accepts no further writes. GPU memory is then flushed: no write may come after the base PML's
- * data.
+ * accepts no further writes. GPU memory is flushed after the last round, and before a fallback
+ * after any round: no write may come after the base PML's data.
  */
 
 #include "ompi_config.h"
@@ -234,14 +234,14 @@ static bool take_credit(void *owner)
         return false;
     }
     if (OPAL_SUCCESS != rc) {
-        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_endpoint);
+        mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_endpoint);
         return true;
     }
     recv->state = MCA_PML_UMRDDT_RECV_FIN;
     recv->fin = umrddt_number_new(&mca_pml_umrddt.fins, recv);
     if (0 == recv->fin || OMPI_SUCCESS != rdma->cts(recv)) {
         mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
-        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
+        mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_other);
         return true;
     }
     MCA_PML_UMRDDT_COUNT(rounds);
@@ -261,45 +261,48 @@ static void flushed(void *context, int status)
 {
     mca_pml_umrddt_recv_t *recv = context;
 
-    if (OPAL_SUCCESS == status) {
+    if (NULL != recv->reason) {
+        mca_pml_umrddt_recv_by_base(recv, recv->reason); /* nothing can be done about an error */
+    } else if (OPAL_SUCCESS == status) {
         mca_pml_umrddt_recv_done(recv);
-        return;
+    } else {
+        /* the sender has completed the message, so it cannot be sent again */
+        opal_output(0, "pml:umrddt: a message came to a GPU that cannot be made to see it; it "
+                       "fails");
+        mca_pml_umrddt_recv_lost(recv);
     }
-    /* the sender has completed the message, so it cannot be sent again */
-    opal_output(0, "pml:umrddt: a message came to a GPU that cannot be made to see it; it fails");
-    mca_pml_umrddt_recv_release(recv);
-    mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
 }
 
-/** The same before the base PML carries the message. Nothing else can be done about an error. */
-static void flushed_for_base(void *context, int status)
-{
-    (void) status;
-    mca_pml_umrddt_recv_by_base(context, &counters->fallback_sender);
-}
-
-static void flush(mca_pml_umrddt_recv_t *recv, mca_btl_umr_done_fn_t done)
+void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc;
 
+    recv->reason = reason;
     recv->state = MCA_PML_UMRDDT_RECV_FLUSH;
-    rc = mca_pml_umrddt.hca->memory_flush(rdma->memory, done, recv);
+    rc = mca_pml_umrddt.hca->memory_flush(rdma->memory, flushed, recv);
     if (OPAL_ERR_WOULD_BLOCK != rc) {
-        done(recv, rc);
+        flushed(recv, rc);
     }
 }
 
-void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
+void mca_pml_umrddt_rdma_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
-    flush(recv, flushed);
+    if (!opal_umrddt_gpu_on_device(&recv->where)
+        || (0 == recv->position && MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
+        mca_pml_umrddt_recv_by_base(recv, reason);
+        return;
+    }
+    mca_pml_umrddt_wait_cancel(&recv->wait);
+    mca_pml_umrddt_recv_forget_fin(recv);
+    mca_pml_umrddt_rdma_flush(recv, reason);
 }
 
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
                                                const mca_pml_umrddt_nack_header_t *fail)
 {
     if (MCA_PML_UMRDDT_RECV_FLUSH == recv->state) {
-        return MCA_PML_UMRDDT_NACK_ACK;
+        return NULL == recv->reason ? MCA_PML_UMRDDT_NACK_ACK : MCA_PML_UMRDDT_NACK_KEEPS;
     }
     if (MCA_PML_UMRDDT_RECV_SPLIT == recv->state) {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -312,13 +315,9 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
         } else {
             mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
         }
-        if (opal_umrddt_gpu_on_device(&recv->where)) {
-            mca_pml_umrddt_recv_forget_fin(recv);
-            flush(recv, flushed_for_base);
-            return MCA_PML_UMRDDT_NACK_KEEPS;
-        }
     }
-    return MCA_PML_UMRDDT_NACK_BASE;
+    mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_sender);
+    return MCA_PML_UMRDDT_NACK_KEEPS;
 }
 
 void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)

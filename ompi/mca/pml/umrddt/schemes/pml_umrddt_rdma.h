@@ -139,8 +139,13 @@ static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
     return true;
 }
 
-/** The last FIN has arrived, for a buffer in GPU memory: flush the writes. */
-void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv);
+/** Fall back to the base PML: flush GPU memory first if a round may have written it. @p reason: the
+ * counter of the reason */
+void mca_pml_umrddt_rdma_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
+
+/** Flush the writes to a buffer in GPU memory; then complete, or fall back for @p reason if it is
+ * not NULL. */
+void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
 /** The last FIN has arrived. Writes to GPU memory must be flushed before the GPU sees them. */
 static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
@@ -148,7 +153,7 @@ static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
     if (OPAL_LIKELY(!opal_umrddt_gpu_on_device(&recv->where))) {
         mca_pml_umrddt_recv_done(recv);
     } else {
-        mca_pml_umrddt_rdma_flush(recv);
+        mca_pml_umrddt_rdma_flush(recv, NULL);
     }
 }
 

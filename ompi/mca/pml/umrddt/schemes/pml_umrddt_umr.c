@@ -170,19 +170,17 @@ static bool map_local(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
     held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
-    int rc;
+    int rc = OPAL_ERROR;
 
     if (write_from_cache(send)) {
         return true;
     }
-    if (!mca_pml_umrddt_rdma_has_memory(send)) {
-        mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
-        return true;
+    if (mca_pml_umrddt_rdma_has_memory(send)) {
+        rc = mca_pml_umrddt.hca->keyset_map(MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout,
+                                            send->memory, local_chunk(send), send->position,
+                                            send->reply->end, mca_pml_umrddt.params.max_keys,
+                                            local_ready, send, &held->keyset);
     }
-    rc = mca_pml_umrddt.hca->keyset_map(MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout,
-                                        send->memory, local_chunk(send), send->position,
-                                        send->reply->end, mca_pml_umrddt.params.max_keys,
-                                        local_ready, send, &held->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
@@ -210,19 +208,13 @@ static inline bool range_valid(mca_pml_umrddt_send_t *send)
            && reply->total <= send->layout->size;
 }
 
-/** Returns true if the message offered this scheme. Otherwise it may have no endpoint. */
-static inline bool keys_offered(const mca_pml_umrddt_send_t *send)
-{
-    return 0 != (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes);
-}
-
-/** Validate a CTS field by field. */
+/** Validate a CTS field by field. A message that did not offer this scheme may have no endpoint. */
 static bool keys_valid(mca_pml_umrddt_send_t *send, size_t length)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
     uint64_t sum = 0;
 
-    if (!keys_offered(send) || 1 > reply->key_count
+    if (0 == (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes) || 1 > reply->key_count
         || mca_pml_umrddt.params.max_keys < reply->key_count
         || sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]) != length
         || !range_valid(send)) {
@@ -267,7 +259,7 @@ static void write_cached(mca_pml_umrddt_send_t *send)
         (const mca_pml_umrddt_cts_cached_t *) send->reply;
     const bool in_gpu = 0 != (MCA_PML_UMRDDT_IN_GPU & requested->what);
 
-    if (OPAL_UNLIKELY(!keys_offered(send)
+    if (OPAL_UNLIKELY(0 == (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes)
                       || !mca_pml_umrddt_set_lookup(send->peer, requested, send->reply))) {
         /* the NACK makes the receiver discard its record of the cache slot */
         mca_pml_umrddt_send_fail(send, false);
@@ -370,7 +362,7 @@ static void keys_ready(void *context, int status)
     mca_pml_umrddt_recv_t *recv = context;
 
     if (OPAL_SUCCESS != status) {
-        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
+        mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_keys);
         return;
     }
     mca_pml_umrddt_recv_request_credit(recv);
@@ -411,7 +403,7 @@ static bool map_keys(void *owner)
     int rc;
 
     if (!mca_pml_umrddt_rdma_register(recv)) {
-        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_registration);
+        mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_registration);
         return true;
     }
     rc = mca_pml_umrddt.hca->keyset_map(
@@ -421,7 +413,7 @@ static bool map_keys(void *owner)
         return false;
     }
     if (OPAL_SUCCESS != rc) {
-        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
+        mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_keys);
         return true;
     }
     recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
