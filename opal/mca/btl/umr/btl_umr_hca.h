@@ -205,12 +205,13 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t shared_bytes_now;   /**< memory of their shared receives now */
     uint64_t errors;             /**< completions with an error */
     uint64_t
-        endpoints_rebuilt; /**< queue pairs to peers connected in the place of one that broke */
-    uint64_t maps_rebuilt; /**< queue pairs for mappings created in place of a failed one */
-    uint64_t rdma_puts;    /**< writes of the btl module, for users of the framework */
-    uint64_t rdma_gets;    /**< reads of the btl module */
-    uint64_t rdma_atomics; /**< atomics of the btl module */
-    uint64_t rdma_bytes;   /**< bytes of all these; 8 per atomic */
+        endpoints_rebuilt;  /**< queue pairs to peers connected in the place of one that broke */
+    uint64_t maps_rebuilt;  /**< queue pairs for mappings created in place of a failed one */
+    uint64_t peers_refused; /**< peers that got no queue pair because of max_peers */
+    uint64_t rdma_puts;     /**< writes of the btl module, for users of the framework */
+    uint64_t rdma_gets;     /**< reads of the btl module */
+    uint64_t rdma_atomics;  /**< atomics of the btl module */
+    uint64_t rdma_bytes;    /**< bytes of all these; 8 per atomic */
 } mca_btl_umr_stats_t;
 
 /* clang-format off */
@@ -252,6 +253,8 @@ typedef struct mca_btl_umr_stats_t {
       "Flushes of an HCA's writes to a GPU, by the driver") \
     X(gpu_flush_reads, gpu_flush_reads, false, "The same, by reads of the HCA") \
     X(endpoints, endpoints_now, true, "Queue pairs (present value)") \
+    X(peers_refused, peers_refused, false, \
+      "Peers without queue pairs, since btl_umr_max_peers others have some") \
     X(endpoint_bytes, peer_bytes_now, true, \
       "Memory of those, with their completions (present value)") \
     X(receive_bytes, shared_bytes_now, true, \
@@ -332,7 +335,8 @@ typedef struct mca_btl_umr_hca_ops_t {
      * @retval OPAL_SUCCESS
      * @retval OPAL_ERR_UNREACH          the peer published no HCA, or one of another fabric or
      *                                   version
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  no queue pair available
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  no queue pair available, or btl_umr_max_peers other
+     *                                   processes have some
      */
     int (*endpoint_get)(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **endpoint);
 
