@@ -43,14 +43,23 @@ struct faults {
 
 /** Faults of HCAs: name, meaning of HOW ("": none), help. */
 #define FAULTS_OF_HCAS(X)                                                                         \
-    X(command, "",                                                                                \
-      "a command to the kernel, except one that releases, fails for lack of memory        ")      \
+    X(command, "ERRNO",                                                                           \
+      "a command to the kernel, except one that releases, fails (default ENOMEM)")                \
+    X(slow, "MS",                                                                                 \
+      "a command to the kernel, except one that releases, takes so many milliseconds "            \
+      "(default 100)")                                                                            \
     X(mkey, "", "the creation of an mkey fails")                                                  \
-    X(reg, "", "a registration fails")                                                            \
+    X(reg, "ERRNO", "a registration fails (default ENOMEM)")                                      \
     X(umr, "", "a UMR work request completes with an error")                                      \
     X(write, "", "an RDMA write completes with a remote access error, and nothing is written")    \
+    X(part, "",                                                                                   \
+      "half of an arriving RDMA write is written, then it fails with a remote access error, "     \
+      "as on hardware, which checks a key for each packet")                                       \
     X(send, "", "a send completes with an error")                                                 \
     X(qp, "", "a work request and all behind it are flushed: its queue pair fails (QP_FATAL)")    \
+    X(lost, "",                                                                                   \
+      "from a work request on, all packets of its connection are lost, in both directions: "      \
+      "requests fail after their retries")                                                        \
     X(deaf, "",                                                                                   \
       "after a received write with immediate data, which succeeds, its queue pair fails, "        \
       "and the peer gets no report")                                                              \

@@ -61,7 +61,9 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
     driver.max_recv_wr = sim.conf.max_wr;
     driver.max_srq_recv_wr = sim.conf.max_wr;
     driver.num_ports = 1;
+#if !UMRDDT_NO_UPDATE_TAG
     driver.comp_mask = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG;
+#endif
     driver.response_length = sizeof(driver);
     driver.cqe_version = 1;
     driver.cmds_supp_uhw = MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE;

@@ -91,10 +91,12 @@ static int make_mr(struct sim_ctx *ctx, struct sim_pd *pd, uint64_t start, uint6
                    struct sim_key **made)
 {
     int rc = check_reg(start, length, access, sim.reg_bytes_now, NULL != gpu);
+    const struct fault *fault = 0 == rc ? sim_fault(FAULT_reg) : NULL;
     struct sim_key *key;
 
-    if (0 == rc
-        && (NULL != sim_fault(FAULT_reg) || (0 != sim.conf.mrs && sim.mrs_now >= sim.conf.mrs))) {
+    if (NULL != fault && 0 != fault->how) {
+        rc = (int) fault->how;
+    } else if (0 == rc && (NULL != fault || (0 != sim.conf.mrs && sim.mrs_now >= sim.conf.mrs))) {
         rc = ENOMEM;
     }
     if (0 != rc) {

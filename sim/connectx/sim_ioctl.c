@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -298,6 +299,21 @@ static bool makes_something(struct ib_uverbs_ioctl_hdr *hdr)
     }
 }
 
+/* The firmware takes its time for a command. Others may use the device meanwhile. */
+static void take_time(void)
+{
+    const struct fault *fault = sim_fault(FAULT_slow);
+
+    if (NULL != fault) {
+        uint64_t ms = 0 == fault->how ? 100 : fault->how;
+        struct timespec time = {(time_t) (ms / 1000), (long) (ms % 1000 * 1000000)};
+
+        pthread_mutex_unlock(&sim.lock);
+        (void) nanosleep(&time, NULL);
+        pthread_mutex_lock(&sim.lock);
+    }
+}
+
 int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
                   const struct sim_gpu_memory *gpu)
 {
@@ -306,8 +322,14 @@ int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
         if (0 != (sim.gone & 1u << ctx->device)) {
             return EIO;
         }
-        if (!is_question(hdr) && NULL != sim_fault(FAULT_command)) {
-            return ENOMEM;
+        if (!is_question(hdr)) {
+            const struct fault *fault;
+
+            take_time();
+            fault = sim_fault(FAULT_command);
+            if (NULL != fault) {
+                return 0 == fault->how ? ENOMEM : (int) fault->how;
+            }
         }
     }
     switch (hdr->object_id) {

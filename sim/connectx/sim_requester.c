@@ -179,6 +179,9 @@ static void breaks(struct sim_qp *qp)
     if (NULL != sim_fault(FAULT_port)) {
         report_port(qp->super.ctx->device);
     }
+    if (NULL != sim_fault(FAULT_lost)) {
+        qp->network = SIM_NETWORK_NONE;
+    }
     if (NULL != sim_fault(FAULT_qp)) {
         sim_qp_fatal(qp);
     }

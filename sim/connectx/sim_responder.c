@@ -118,6 +118,20 @@ static bool overlooked(void)
     return true;
 }
 
+/* A planned fault: a write fails when half of its first frame is written. */
+static bool wrote_half(const struct sim_access *access, const struct sim_frame *frame,
+                       const void *payload)
+{
+    if (2 > frame->length || 0 == (frame->flags & SIM_FIRST) || NULL == sim_fault(FAULT_part)) {
+        return false;
+    }
+    sim_pieces_start(&scratch, 0);
+    if (NULL == sim_key_pieces(access, frame->rkey, frame->raddr, frame->length / 2, &scratch)) {
+        (void) sim_gpu_write(&scratch, payload);
+    }
+    return true;
+}
+
 static void do_write(struct sim_conn *conn, struct sim_qp *qp, const struct sim_frame *frame,
                      const void *payload)
 {
@@ -139,6 +153,9 @@ static void do_write(struct sim_conn *conn, struct sim_qp *qp, const struct sim_
     if (NULL == why && 0 < frame->length) {
         why = sim_key_pieces(&access, frame->rkey, frame->raddr + frame->offset, frame->length,
                              &scratch);
+    }
+    if (NULL == why && wrote_half(&access, frame, payload)) {
+        why = "made to fail";
     }
     if (NULL != why) {
         refuse(conn, qp, frame, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, why);

@@ -29,9 +29,12 @@
 
 #define SIM_SLOTS      4096
 #define SIM_SLOT_SHIFT 12
-#define SIM_OPERANDS                                                                               \
-    2                    /**< of an atomic: the value to swap in or add, the value to compare with \
-                          */
+#define SIM_OPERANDS                                                            \
+    2 /**< of an atomic: the value to swap in or add, the value to compare with \
+       */
+/** The network of a queue pair that reaches no port: no pkey is 0. */
+#define SIM_NETWORK_NONE 0u
+
 #define SIM_CHUNK 65536u /**< payload bytes of a frame, at most; a multiple of SIM_MTU */
 
 /** Kinds of frames. Requests go one way on a connection, answers the other. */

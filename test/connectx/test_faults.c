@@ -6,12 +6,14 @@
  * $HEADER$
  */
 
-/* A plan of faults: each occurs at its place, once, and requests before and after it are
- * well. The last one takes the device away. */
+/* Plans of faults: each occurs at its place, once, and requests before and after it are well. The
+ * last one takes the device away. */
 
 #include "verbs_pair.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 static const char plan[] = "faults=mkey:2;reg:3;umr:2;write:2;send:2;rnr:3:2;qp:13;late:17:200000;"
@@ -160,6 +162,59 @@ static void no_device(void)
     pair_unmake(&p);
 }
 
+/* Set another plan, which counts from here. */
+static void plan_now(const char *faults)
+{
+    int (*set)(const char *, int) =
+        (int (*)(const char *, int)) dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
+
+    CHECK(NULL != set && 0 <= set(faults, 1));
+}
+
+/* Commands that fail with another errno than ENOMEM, and one that is slow. */
+static void commands(void)
+{
+    struct timespec begin, end;
+    struct ibv_mr *mr;
+
+    fresh();
+    plan_now("command:1:5;slow:3:200;reg:2:14");
+    mr = ibv_reg_mr(p.a.pd, pair_src, PAIR_PAGE, 0);
+    CHECK(NULL == mr && EIO == errno);
+    mr = ibv_reg_mr(p.a.pd, pair_src, PAIR_PAGE, 0);
+    CHECK(NULL != mr && 0 == ibv_dereg_mr(mr));
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    mr = ibv_reg_mr(p.a.pd, pair_src, PAIR_PAGE, 0);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    CHECK(NULL == mr && EFAULT == errno);
+    CHECK(200000000 <= (end.tv_sec - begin.tv_sec) * 1000000000L + end.tv_nsec - begin.tv_nsec);
+}
+
+/* Half of a write arrives before its key is refused; both queue pairs are broken then. */
+static void half_a_write(void)
+{
+    fresh();
+    plan_now("part:2");
+    write_is(1, IBV_WC_SUCCESS, 0);
+    memset(pair_dst, 0xa5, PAIR_PAGE);
+    write_is(2, IBV_WC_REM_ACCESS_ERR, 0);
+    CHECK(0x5a == pair_dst[0] && 0x5a == pair_dst[31] && 0xa5 == pair_dst[32]);
+    CHECK(IBV_QPS_ERR == pair_state(&p.a) && IBV_QPS_ERR == pair_state(&p.b));
+}
+
+/* A connection that worked is interrupted; others are not. */
+static void a_lost_connection(void)
+{
+    fresh();
+    plan_now("lost:2");
+    write_is(1, IBV_WC_SUCCESS, 0);
+    memset(pair_dst, 0xa5, PAIR_PAGE);
+    write_is(2, IBV_WC_RETRY_EXC_ERR, 0);
+    CHECK(pair_untouched() && IBV_QPS_RTS == pair_state(&p.b));
+    fresh();
+    write_is(3, IBV_WC_SUCCESS, 0);
+}
+
 int main(int argc, char **argv)
 {
     (void) argc;
@@ -168,6 +223,15 @@ int main(int argc, char **argv)
     pair_src = aligned_alloc(PAIR_PAGE, PAIR_PAGE);
     pair_dst = aligned_alloc(PAIR_PAGE, PAIR_PAGE);
     CHECK(NULL != pair_src && NULL != pair_dst);
+    pair_make(&p, NULL);
+    plan_now("");
+    commands();
+    half_a_write();
+    a_lost_connection();
+    pair_unmake(&p);
+
+    posted = 0;
+    plan_now(strchr(plan, '=') + 1);
     pair_make(&p, NULL);
     makings();
     mappings();

@@ -363,6 +363,38 @@ static void many_peers(void)
     peers_close();
 }
 
+/** More peers than btl_umr_max_peers=8, of which the harness has one: 7 get queue pairs, and keep
+ * them. The others get none. */
+static void bound_of_peers(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    mca_btl_umr_endpoint_t *endpoint = NULL;
+    opal_proc_t *others[3];
+
+    (void) peers_open(7);
+    for (size_t k = 0; k < 3; ++k) {
+        others[k] = name_new(100 + k);
+        /* The counter is of peers, and not of calls. */
+        for (int i = 0; i < 2; ++i) {
+            CHECK_RC(OPAL_ERR_OUT_OF_RESOURCE, harness.hca->endpoint_get(others[k], &endpoint));
+        }
+    }
+    CHECK(NULL == endpoint && 8 == stats->endpoints_now, "%llu endpoints",
+          (unsigned long long) stats->endpoints_now);
+    CHECK(3 == stats->peers_refused, "%llu refused", (unsigned long long) stats->peers_refused);
+    messages_begin();
+    message_to_each();
+    messages_end(0 != harness.rank);
+    for (size_t k = 0; k < 7; ++k) {
+        CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_get(peers[k].proc, &endpoint));
+        CHECK(endpoint == peers[k].endpoint, "another endpoint of peer %zu", k);
+    }
+    peers_close();
+    for (size_t k = 0; k < 3; ++k) {
+        free(others[k]);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------- *
  * Shared receives. (Run with btl_umr_srq_depth=8.)
  * ------------------------------------------------------------------------------------------- */
@@ -577,6 +609,7 @@ static void receives_fail(void)
 
 const struct test scale_tests[] = {
     {"many_peers", many_peers},
+    {"bound_of_peers", bound_of_peers},
     {"shares", shares},
     {"broken_with_fins", broken_with_fins},
     {"broken_in_silence", broken_in_silence},

@@ -13,6 +13,7 @@ for peers in 2 64 1024; do
     export UMRDDT_TEST_PEERS=$peers
     hca "$peers peers" "" "" many_peers
 done
+hca "a bound on peers" "" "--mca btl_umr_max_peers 8" bound_of_peers
 UMRDDT_TEST_PEERS=64
 hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers
 hca "a device without shared receives" srqs=0 "" many_peers fin_credits

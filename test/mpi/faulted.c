@@ -18,6 +18,9 @@
  * Without --mode error no message may fail. The scheme of each message is printed:
  *
  *     faulted: PLAN, again: 0>1 umr umr>host host ... 1>0 umr ...
+ *     counted: faults=1 fallbacks=1 rebuilt=0 maps=0 seconds=0.01
+ *
+ * The counters are of both processes, the seconds (of a clock) of the slowest message.
  *
  * --mode soon: each message takes less than a second of a free processor, also while the plan makes
  * a device fail that reports no completion. --mode threads: another thread waits for a message
@@ -41,7 +44,7 @@
 #define BYTES 60000
 
 static MPI_Comm waiting_comm;
-static double longest;
+static double longest, slowest; /* processor time and time of a message, at most */
 
 /* Processor time of this process: a busy machine does not count. */
 static double seconds(void)
@@ -63,9 +66,11 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
                     size_t room)
 {
     exchange_t seen;
-    double start = seconds(), passed;
+    double start = seconds(), began = MPI_Wtime(), passed;
     bool arrived = exchange(end, from, key, &seen);
 
+    passed = MPI_Wtime() - began;
+    slowest = passed > slowest ? passed : slowest;
     passed = seconds() - start;
     longest = passed > longest ? passed : longest;
     if (mpitest_has("late") && NULL != strchr(seen.way, '>') && from != mpitest.rank) {
@@ -95,14 +100,40 @@ static void messages(mpitest_message_t *end, long count, uint64_t key, bool may_
     }
 }
 
+/* What the faults caused at both ends. A message that failed made the context unusable, but not
+ * messages in system memory. */
+static void print_counters(const pvars_t *before, int faults)
+{
+    pvars_t now;
+    double all[4], most;
+
+    pvars_read(&now);
+    for (int i = 0; i < PVARS_MAX; ++i) {
+        now.value[i] -= before->value[i];
+    }
+    all[0] = 0 < faults ? faults : 0;
+    all[1] = (double) now.value[PVARS_FALLBACK_RECVS];
+    all[2] = (double) now.value[PVARS_ENDPOINTS_REBUILT];
+    all[3] = (double) now.value[PVARS_MAPS_REBUILT];
+    MPI_OK(MPI_Reduce(0 == mpitest.rank ? MPI_IN_PLACE : all, all, 4, MPI_DOUBLE, MPI_SUM, 0,
+                      MPI_COMM_WORLD));
+    MPI_OK(MPI_Reduce(&slowest, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD));
+    if (0 == mpitest.rank) {
+        printf("counted: faults=%.0f fallbacks=%.0f rebuilt=%.0f maps=%.0f seconds=%.2f\n", all[0],
+               all[1], all[2], all[3], most);
+        fflush(stdout);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *plan = getenv("UMRDDT_TEST_FAULTS");
     char text[2048] = "", rest[2048] = "";
     mpitest_message_t *end;
-    pvars_t none;
+    pvars_t before;
     pthread_t thread;
     bool threads = false;
+    int faults;
 
     for (int i = 1; i < argc; ++i) {
         threads = threads || NULL != strstr(argv[i], "threads");
@@ -112,7 +143,6 @@ int main(int argc, char **argv)
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("umrddt is not there");
     }
-    pvars_read(&none);
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     if (mpitest_has("gpu")) {
         gpu_begin_all();
@@ -129,9 +159,11 @@ int main(int argc, char **argv)
         CHECK(0 == pthread_create(&thread, NULL, wait_for_end, NULL));
     }
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-    longest = 0;
+    longest = slowest = 0;
+    pvars_read(&before);
     (void) exchange_plan(plan, 0);
     messages(end, mpitest.ops, mpitest.seed, mpitest_has("error"), text, sizeof(text));
+    faults = exchange_plan(NULL, 0);
     (void) exchange_plan("", 0);
     if (mpitest_has("soon")) {
         printf("faulted: rank %d: at most %.3f s a message\n", mpitest.rank, longest);
@@ -146,6 +178,7 @@ int main(int argc, char **argv)
         printf("faulted: %s, %s:%s\n", plan, mpitest.mode, text);
         fflush(stdout);
     }
+    print_counters(&before, faults);
     if (mpitest_has("error")) {
         end = exchange_end(BYTES, GPU_HOST); /* (the other one cannot even be freed) */
     }

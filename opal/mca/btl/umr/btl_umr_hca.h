@@ -179,10 +179,9 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t keys_used;  /**< mkeys in keysets returned to callers: newly mapped or found in the key
                             cache */
     uint64_t keys_plain; /**< windows that used an MR's own key */
-    uint64_t keyset_hits;      /**< keysets found in the key cache */
-    uint64_t keyset_evictions; /**< keysets evicted from the key cache */
-    uint64_t keysets_stale; /**< keysets dropped from the key cache because their registrations were
-                               gone */
+    uint64_t keyset_hits;        /**< keysets found in the key cache */
+    uint64_t keyset_evictions;   /**< keysets evicted from the key cache */
+    uint64_t keysets_stale;      /**< cached keysets dropped because registrations were gone */
     uint64_t keysets_cached_now; /**< keysets in the key cache now, in use or not */
     uint64_t writes_posted;      /**< RDMA writes posted, with or without immediate data */
     uint64_t bytes_written;      /**< bytes in those */
@@ -204,13 +203,13 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t peer_bytes_now;     /**< memory of those now: structures, queues and completions */
     uint64_t shared_bytes_now;   /**< memory of their shared receives now */
     uint64_t errors;             /**< completions with an error */
-    uint64_t
-        endpoints_rebuilt; /**< queue pairs to peers connected in the place of one that broke */
-    uint64_t maps_rebuilt; /**< queue pairs for mappings created in place of a failed one */
-    uint64_t rdma_puts;    /**< writes of the btl module, for users of the framework */
-    uint64_t rdma_gets;    /**< reads of the btl module */
-    uint64_t rdma_atomics; /**< atomics of the btl module */
-    uint64_t rdma_bytes;   /**< bytes of all these; 8 per atomic */
+    uint64_t endpoints_rebuilt;  /**< queue pairs to peers that replaced a broken one */
+    uint64_t maps_rebuilt;       /**< queue pairs for mappings created in place of a failed one */
+    uint64_t peers_refused;      /**< peers that got no queue pair because of max_peers */
+    uint64_t rdma_puts;          /**< writes of the btl module, for users of the framework */
+    uint64_t rdma_gets;          /**< reads of the btl module */
+    uint64_t rdma_atomics;       /**< atomics of the btl module */
+    uint64_t rdma_bytes;         /**< bytes of all these; 8 per atomic */
 } mca_btl_umr_stats_t;
 
 /* clang-format off */
@@ -259,6 +258,7 @@ typedef struct mca_btl_umr_stats_t {
     X(hca_errors, errors, false, "Completions with an error") \
     X(endpoints_rebuilt, endpoints_rebuilt, false, \
       "Queue pairs to peers that replaced a broken one") \
+    X(peers_refused, peers_refused, false, "Peers without queue pairs (btl_umr_max_peers)") \
     X(maps_rebuilt, maps_rebuilt, false, \
       "Queue pairs for mapping keys that replaced a failed one")
 /* clang-format on */
@@ -332,7 +332,7 @@ typedef struct mca_btl_umr_hca_ops_t {
      * @retval OPAL_SUCCESS
      * @retval OPAL_ERR_UNREACH          the peer published no HCA, or one of another fabric or
      *                                   version
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  no queue pair available
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  no queue pair available, or btl_umr_max_peers is reached
      */
     int (*endpoint_get)(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **endpoint);
 

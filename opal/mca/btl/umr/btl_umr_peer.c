@@ -303,6 +303,7 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
 
 void mca_btl_umr_peers_start(void)
 {
+    mca_btl_umr.peers_open = 0;
     OBJ_CONSTRUCT(&mca_btl_umr.peers, opal_hash_table_t);
     opal_hash_table_init(&mca_btl_umr.peers, 16);
 }
@@ -357,6 +358,45 @@ static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result
  * Selection of a lane
  * ------------------------------------------------------------------------------------------- */
 
+/** True if a peer may have queue pairs. Those of others are not closed for it. */
+static bool admitted(mca_btl_umr_peer_t *peer)
+{
+    if (peer->open || 0 == mca_btl_umr_params.max_peers
+        || mca_btl_umr_params.max_peers > mca_btl_umr.peers_open) {
+        return true;
+    }
+    if (!peer->refused) {
+        peer->refused = true;
+        ++mca_btl_umr_first()->stats.peers_refused;
+        MCA_BTL_UMR_VERBOSE(LANE,
+                            "rank %u: no lane: %u other peers have queue pairs "
+                            "(btl_umr_max_peers)",
+                            peer->name.vpid, mca_btl_umr.peers_open);
+    }
+    return false;
+}
+
+/** Get the first endpoint to a peer, and create its queue pair if need be. @return as the op */
+static int open_peer(mca_btl_umr_peer_t *peer, mca_btl_umr_endpoint_t **result)
+{
+    int rc = OPAL_ERR_UNREACH;
+
+    if (0 < peer->lane_count && !admitted(peer)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    for (uint32_t i = 0; i < peer->lane_count && OPAL_SUCCESS != rc; ++i) {
+        rc = mca_btl_umr_endpoint_make(peer, &peer->lanes[i]);
+        if (OPAL_SUCCESS == rc) {
+            *result = peer->lanes[i].endpoint;
+        }
+    }
+    if (OPAL_SUCCESS == rc && !peer->open) {
+        peer->open = true;
+        ++mca_btl_umr.peers_open;
+    }
+    return rc;
+}
+
 int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **result)
 {
     mca_btl_umr_peer_t *peer = NULL;
@@ -367,13 +407,7 @@ int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **
         rc = peer_get(&proc->proc_name, &peer);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = OPAL_ERR_UNREACH;
-        for (uint32_t i = 0; i < peer->lane_count && OPAL_SUCCESS != rc; ++i) {
-            rc = mca_btl_umr_endpoint_make(peer, &peer->lanes[i]);
-            if (OPAL_SUCCESS == rc) {
-                *result = peer->lanes[i].endpoint;
-            }
-        }
+        rc = open_peer(peer, result);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return rc;

@@ -49,6 +49,8 @@ struct mca_btl_umr_lane_t {
 struct mca_btl_umr_peer_t {
     opal_object_t super;
     opal_process_name_t name;
+    bool open;           /**< it has queue pairs, and counts for btl_umr_max_peers */
+    bool refused;        /**< it got none because of that */
     bool has_choice;     /**< the lanes differ in their distance to system memory */
     uint32_t lane_count; /**< 0: no remote HCA is reachable */
     mca_btl_umr_lane_t *lanes;
