@@ -34,7 +34,7 @@
 #include "test/common/typegen.h"
 
 #if !defined(DEFAULT_COUNT)
-#define DEFAULT_COUNT 10000
+#define DEFAULT_COUNT 4000 /* 12000 with "test/run --all" */
 #endif
 #define DEFAULT_SEED 20261121
 #define MAX_FAILURES 10
@@ -602,7 +602,8 @@ static bool check_type(uint64_t seed, size_t elements, size_t *segments)
 
 int main(int argc, char **argv)
 {
-    uint64_t count = 1 < argc ? strtoull(argv[1], NULL, 0) : DEFAULT_COUNT;
+    const uint64_t usual = NULL != getenv("UMRDDT_TEST_ALL") ? 3 * DEFAULT_COUNT : DEFAULT_COUNT;
+    uint64_t count = 1 < argc ? strtoull(argv[1], NULL, 0) : usual;
     uint64_t seed = 2 < argc ? strtoull(argv[2], NULL, 0) : DEFAULT_SEED, i;
     size_t elements = 3 < argc ? strtoull(argv[3], NULL, 0) : 0, segments = 0;
 

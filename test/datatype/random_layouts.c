@@ -29,7 +29,7 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "test/common/typegen.h"
 
-#define DEFAULT_COUNT 2000 /* 6000 with "test/run --all" */
+#define DEFAULT_COUNT 1000 /* 6000 with "test/run --all" */
 #define DEFAULT_SEED  20261120
 #define MAX_FAILURES  10
 
@@ -334,7 +334,7 @@ static void measure(void)
 
 int main(int argc, char **argv)
 {
-    const uint64_t usual = NULL != getenv("UMRDDT_TEST_ALL") ? 3 * DEFAULT_COUNT : DEFAULT_COUNT;
+    const uint64_t usual = NULL != getenv("UMRDDT_TEST_ALL") ? 6 * DEFAULT_COUNT : DEFAULT_COUNT;
     uint64_t count = 1 < argc ? strtoull(argv[1], NULL, 0) : usual;
     uint64_t seed = 2 < argc ? strtoull(argv[2], NULL, 0) : DEFAULT_SEED, i;
     size_t iovs = 0;

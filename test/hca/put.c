@@ -22,7 +22,7 @@ static void random_layouts(void)
     unsigned char *area = malloc(ROOM);
     uint64_t mapped = stats->keys_mapped, entries = stats->key_entries, written = 0;
     uint64_t errors = stats->errors;
-    unsigned rounds = NULL != getenv("UMRDDT_TEST_ALL") ? 60 : 24;
+    unsigned rounds = NULL != getenv("UMRDDT_TEST_ALL") ? 60 : 12;
 
     for (unsigned round = 0; round < rounds; ++round) {
         uint64_t size = 1 + harness_random(0 == round % 4 ? 200000 : 9000);

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "../common/check.h"
-#include "never.h"
 
 #include "opal/datatype/iov_cache/iov_cache.h"
 
@@ -24,29 +23,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
-
-/* Not called here: no message is sent. */
-/* clang-format off */
-NEVER(void, mca_pml_umrddt_send_finish, mca_pml_umrddt_send_t *send, int error)
-NEVER(void, mca_pml_umrddt_send_fail, mca_pml_umrddt_send_t *send, bool in_flight)
-NEVER(void, mca_pml_umrddt_send_await, mca_pml_umrddt_send_t *send)
-NEVER(void, mca_pml_umrddt_send_malformed, mca_pml_umrddt_send_t *send)
-NEVER(void, mca_pml_umrddt_send_report_invalid, const mca_pml_umrddt_send_t *send)
-NEVER(void, mca_pml_umrddt_recv_done, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_recv_request_credit, mca_pml_umrddt_recv_t *recv)
-NEVER(bool, mca_pml_umrddt_rdma_has_memory, mca_pml_umrddt_send_t *send)
-NEVER(void, mca_pml_umrddt_rdma_release, mca_pml_umrddt_recv_t *recv)
-NEVER(bool, mca_pml_umrddt_rdma_register, mca_pml_umrddt_recv_t *recv)
-NEVER(int, mca_pml_umrddt_rdma_refuse, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
-NEVER(void, mca_pml_umrddt_rdma_flush, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
-NEVER(mca_pml_umrddt_nack_t, mca_pml_umrddt_rdma_nack, mca_pml_umrddt_recv_t *recv,
-      const mca_pml_umrddt_nack_header_t *fail)
-NEVER(int, mca_pml_umrddt_layout, ompi_datatype_t *datatype, size_t count,
-      opal_iov_cache_layout_t **layout)
-NEVER(bool, mca_pml_umrddt_hca_takes, const mca_pml_umrddt_peer_t *peer,
-      const opal_umrddt_gpu_where_t *where)
-NEVER(const char *, mca_pml_umrddt_check_direct, const mca_pml_umrddt_recv_t *recv)
-/* clang-format on */
 
 /* At most so many for one message. */
 #define PARTS 300

@@ -24,8 +24,6 @@
 
 #include "../common/check.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 #define BASE UINT64_C(0x100000000)
 #define SIZE 4096
 

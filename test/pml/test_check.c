@@ -29,11 +29,6 @@
 #include "../common/look.h"
 #include "../common/reported.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
-/* Symbols of other files that the component reads. */
-OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
-
 static const char *peer_wrong, *process_wrong;
 static uint64_t peer_bytes;
 

@@ -31,8 +31,6 @@
 
 #include "../common/check.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 enum {
     PEERS = 5,
     COMMS = 2,
@@ -61,7 +59,6 @@ void *__wrap_malloc(size_t size)
 
 static struct ompi_communicator_t ompi_comms[COMMS];
 static mca_pml_umrddt_comm_t comms[COMMS];
-mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 
 /* of each communicator and process */
 static unsigned next_out[COMMS][PEERS], next_in[COMMS][PEERS];
@@ -128,13 +125,6 @@ void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
 }
 
 /* What of progress is needed: one waiting list. */
-static void wait_construct(mca_pml_umrddt_wait_t *wait)
-{
-    wait->list = NULL;
-}
-
-OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, wait_construct, NULL);
-
 void mca_pml_umrddt_active(int change)
 {
     mca_pml_umrddt.active += change;

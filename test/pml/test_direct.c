@@ -28,8 +28,6 @@
 #define PACKET_ROOM MCA_PML_UMRDDT_REPLY_ROOM
 #include "packets.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 enum {
     LAYOUTS = 9,
     FLIGHTS = 6

@@ -14,7 +14,6 @@
 #include "ompi_config.h"
 
 #include "../common/check.h"
-#include "never.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
@@ -24,72 +23,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-opal_umrddt_done_flags_t *opal_umrddt_own_done_flags;
-
 /* The receiver's half, and the rest of the sender's. */
-unsigned opal_umrddt_gpu_expected;
-
-/* clang-format off */
-NEVER(void, mca_pml_umrddt_send_finish, mca_pml_umrddt_send_t *send, int error)
-NEVER(void, mca_pml_umrddt_send_malformed, mca_pml_umrddt_send_t *send)
-NEVER(void, mca_pml_umrddt_recv_done, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_recv_next, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
-      mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
-NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
-      const mca_pml_umrddt_reply_t *reply)
-NEVER(void, mca_pml_umrddt_poll, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
-NEVER(void, mca_pml_umrddt_wait, opal_list_t *list, mca_pml_umrddt_wait_t *wait,
-      bool (*retry)(void *), void *owner)
-NEVER(void, mca_pml_umrddt_wait_cancel, mca_pml_umrddt_wait_t *wait)
-NEVER(void, mca_pml_umrddt_watch, mca_pml_umrddt_wait_t *wait, const volatile uint32_t *flag,
-      uint32_t base, uint32_t range, bool (*retry)(void *), void *owner)
-NEVER(bool, mca_pml_umrddt_select_beats_copy, mca_pml_umrddt_comm_t *comm,
-      const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout, unsigned schemes)
-NEVER(int, mca_pml_umrddt_layout, ompi_datatype_t *datatype, size_t count,
-      opal_iov_cache_layout_t **layout)
-NEVER(const char *, mca_pml_umrddt_check_ipc, const mca_pml_umrddt_recv_t *recv)
-NEVER(const char *, mca_pml_umrddt_ipc_check, const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
-NEVER(void, mca_pml_umrddt_ipc_free, mca_pml_umrddt_peer_t *peer)
-NEVER(void, mca_pml_umrddt_ipc_info_req, mca_pml_umrddt_recv_t *recv, uint32_t what)
-NEVER(void, mca_pml_umrddt_ipc_info_req_drop, mca_pml_umrddt_info_req_t *requested)
-NEVER(bool, mca_pml_umrddt_ipc_remember, mca_pml_umrddt_peer_t *peer)
-NEVER(bool, mca_pml_umrddt_ipc_rts_valid, const mca_pml_umrddt_rts_t *rts)
-NEVER(void, opal_umrddt_done_flags_close, void)
-NEVER(opal_umrddt_done_flags_t *, opal_umrddt_done_flags_map, uint32_t pid, uint32_t fd,
-      const uint8_t *cookie)
-NEVER(void, opal_umrddt_done_flags_report, const uint8_t *cookie, uint32_t *pid, uint32_t *fd)
-NEVER(int, opal_umrddt_gpu_copy, opal_umrddt_gpu_engine_t *engine,
-      const opal_umrddt_gpu_copy_end_t *from, const opal_umrddt_gpu_copy_end_t *to, uint64_t start,
-      uint64_t end, opal_umrddt_gpu_copy_t **copy)
-NEVER(int, opal_umrddt_gpu_copy_later, opal_umrddt_gpu_engine_t *engine,
-      const opal_umrddt_gpu_copy_end_t *from, const opal_umrddt_gpu_copy_end_t *to, uint64_t start,
-      uint64_t end, opal_umrddt_gpu_copy_t **copy)
-NEVER(int, opal_umrddt_gpu_copy_test, opal_umrddt_gpu_copy_t *copy)
-NEVER(bool, opal_umrddt_gpu_copy_flag, opal_umrddt_gpu_copy_t *copy,
-      const volatile uint32_t **flag, uint32_t *until)
-NEVER(bool, opal_umrddt_gpu_device_find, const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
-NEVER(CUcontext, opal_umrddt_gpu_engine_context, const opal_umrddt_gpu_engine_t *engine)
-NEVER(int, opal_umrddt_gpu_engine_device, const opal_umrddt_gpu_engine_t *engine)
-NEVER(int, opal_umrddt_gpu_engine_get, const opal_umrddt_gpu_memory_t *memory,
-      opal_umrddt_gpu_engine_t **engine)
-NEVER(bool, opal_umrddt_gpu_engine_is_there, const opal_umrddt_gpu_engine_t *engine)
-NEVER(uint64_t, opal_umrddt_gpu_import_address, const opal_umrddt_gpu_import_t *import,
-      uint64_t lowest, uint64_t end)
-NEVER(int, opal_umrddt_gpu_import_find, opal_umrddt_gpu_engine_t *engine, uint64_t peer,
-      uint64_t buffer_id, opal_umrddt_gpu_import_t **import)
-NEVER(bool, opal_umrddt_gpu_import_on_device, const opal_umrddt_gpu_import_t *import)
-NEVER(void, opal_umrddt_gpu_import_release, opal_umrddt_gpu_import_t *import)
-NEVER(const char *, opal_umrddt_gpu_ipc_check, void)
-NEVER(void, opal_umrddt_gpu_ipc_close, void)
-NEVER(void, opal_umrddt_gpu_ipc_forget, uint64_t peer)
-NEVER(void, opal_umrddt_gpu_ipc_params, const opal_umrddt_gpu_ipc_params_t *params)
-NEVER(bool, opal_umrddt_gpu_peer_is_refused, const opal_umrddt_gpu_peer_t *peer,
-      uint64_t buffer_id, const opal_umrddt_gpu_engine_t *engine)
-NEVER(opal_iov_cache_layout_t *, opal_umrddt_gpu_peer_layout, opal_umrddt_gpu_peer_t *peer,
-      uint64_t id, uint64_t size, int64_t lb, uint32_t pieces)
-/* clang-format on */
 
 static int awaits, invalid, nacks, infos;
 static int info_result;

@@ -30,30 +30,6 @@
 #define PACKET_ROOM MCA_PML_UMRDDT_INFO_ROOM
 #include "packets.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
-OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
-
-/* Not called here: no INFO_REQ is sent. */
-/* clang-format off */
-NEVER(void, mca_pml_umrddt_active, int change)
-NEVER(void, mca_pml_umrddt_poll, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
-NEVER(void, mca_pml_umrddt_wait, opal_list_t *list, mca_pml_umrddt_wait_t *wait,
-      bool (*retry)(void *), void *owner)
-NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
-      const mca_pml_umrddt_reply_t *reply)
-NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
-      mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
-NEVER(void, mca_pml_umrddt_recv_announce, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_recv_by_base, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
-NEVER(void, mca_pml_umrddt_ipc_refuse, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_ipc_go_on, mca_pml_umrddt_recv_t *recv)
-NEVER(int, opal_umrddt_gpu_engine_get, const opal_umrddt_gpu_memory_t *memory,
-      opal_umrddt_gpu_engine_t **engine)
-NEVER(int, opal_umrddt_gpu_import, opal_umrddt_gpu_engine_t *engine, uint64_t peer,
-      const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import)
-/* clang-format on */
-
 enum {
     LAYOUTS = 7
 };

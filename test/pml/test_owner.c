@@ -27,14 +27,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 
 #include "../common/check.h"
-#include "never.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
-/* clang-format off */
-NEVER(void, mca_pml_umrddt_notice_look, void)
-NEVER(void, opal_umrddt_gpu_flush_pending, void)
-/* clang-format on */
 unsigned opal_umrddt_gpu_pending_copies;
 
 /* That of Open MPI 5.0 crashes in a program that has not initialized Open MPI. */

@@ -35,8 +35,6 @@
 
 #include "../common/check.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 enum {
     MOST = 64, /* pending operations of one kind */
     TURNS = 400
@@ -584,12 +582,6 @@ static void hca_progress(void)
 /* ---------------------------------------------------------------------------------------------
  * The rest of the component
  * ------------------------------------------------------------------------------------------- */
-
-static void wait_construct(mca_pml_umrddt_wait_t *wait)
-{
-    wait->list = NULL;
-}
-OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, wait_construct, NULL);
 
 void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
 {

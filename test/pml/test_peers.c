@@ -27,8 +27,6 @@
 
 #include "../common/check.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 int __real_opal_hash_table_set_value_ptr(opal_hash_table_t *table, const void *key, size_t size,
                                          void *value);
 int __wrap_opal_hash_table_set_value_ptr(opal_hash_table_t *table, const void *key, size_t size,

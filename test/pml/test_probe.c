@@ -29,10 +29,6 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
 #include "../common/check.h"
-#include "never.h"
-
-mca_pml_umrddt_t mca_pml_umrddt;
-mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 
 enum {
     SOURCE = 3,
@@ -170,24 +166,6 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
 {
     received = recv->status.MPI_TAG;
 }
-
-/* Not called here: these messages are envelopes, and buffers are not looked at. */
-/* clang-format off */
-NEVER(bool, opal_umrddt_gpu_does_cut, const opal_umrddt_gpu_cuts_t *cuts, const opal_datatype_t *type)
-NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *comm, int rank)
-NEVER(void, mca_pml_umrddt_control_fatal, mca_pml_umrddt_comm_t *comm, int peer, int rc)
-NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,
-      const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
-      opal_umrddt_gpu_where_t *where)
-NEVER(mca_pml_umrddt_pattern_t, mca_pml_umrddt_pattern_read, mca_pml_umrddt_comm_t *comm)
-NEVER(void, mca_pml_umrddt_recv_plain, mca_pml_umrddt_recv_t *recv)
-NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_message_t **message, const opal_umrddt_gpu_where_t *where, ompi_request_t **request)
-NEVER(int, mca_pml_umrddt_stage_imrecv_into, mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
-NEVER(bool, mca_pml_umrddt_stage_wanted, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, bool plain, opal_umrddt_gpu_where_t *where)
-NEVER(int, mca_pml_umrddt_wait_and_free, ompi_request_t *request, ompi_status_public_t *status)
-/* clang-format on */
 
 /* ---------------------------------------------------------------------------------------------
  * Tests

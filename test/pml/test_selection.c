@@ -28,8 +28,6 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 static const char path[] = "test_selection.tmp";
 static opal_proc_t proc;
 static mca_pml_umrddt_peer_t peer, other;

@@ -23,8 +23,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
-
 /* The allocations of calloc and malloc, while they are counted. */
 static bool counting;
 static size_t given;

@@ -17,33 +17,9 @@
 #include <stdio.h>
 
 #include "../common/check.h"
-#include "never.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
-
-mca_pml_umrddt_t mca_pml_umrddt;
-
-/* Not called here: no message is sent or received. */
-/* clang-format off */
-NEVER(mca_pml_umrddt_send_t *, mca_pml_umrddt_send_get, void)
-NEVER(void, mca_pml_umrddt_send_finish, mca_pml_umrddt_send_t *send, int error)
-NEVER(void, mca_pml_umrddt_send_await, mca_pml_umrddt_send_t *send)
-NEVER(int, mca_pml_umrddt_send_listen, mca_pml_umrddt_send_t *send)
-NEVER(void, mca_pml_umrddt_send_replied, mca_pml_umrddt_send_t *send, size_t length, bool valid)
-NEVER(void, mca_pml_umrddt_event, mca_pml_umrddt_event_t *event, void (*handler)(void *), void *owner)
-NEVER(mca_pml_umrddt_recv_t *, mca_pml_umrddt_record_alloc, void *buf, size_t count,
-      ompi_datatype_t *datatype, int src, int tag, mca_pml_umrddt_comm_t *comm)
-NEVER(void, mca_pml_umrddt_recv_reset, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_recv_done, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_recv_over, mca_pml_umrddt_recv_t *recv, int error)
-NEVER(void, mca_pml_umrddt_recv_finish, mca_pml_umrddt_recv_t *recv, int error, size_t length)
-NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
-      mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
-NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
-      const mca_pml_umrddt_reply_t *reply)
-NEVER(void, opal_umrddt_gpu_stage_put, opal_umrddt_gpu_stage_t *stage)
-/* clang-format on */
 
 static uint64_t state = 1;
 

@@ -22,22 +22,6 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
 #include "../common/check.h"
-#include "never.h"
-
-mca_pml_umrddt_t mca_pml_umrddt;
-mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
-
-/* clang-format off */
-NEVER(int, mca_pml_umrddt_base_received, ompi_request_t *request)
-NEVER(int, mca_pml_umrddt_watched_free, ompi_request_t **request)
-NEVER(bool, mca_pml_umrddt_read_envelope, const void *bounce, const void *buf, size_t count,
-      ompi_datatype_t *datatype, mca_pml_umrddt_rts_t *rts)
-NEVER(int, mca_pml_umrddt_envelope_in_request, mca_pml_umrddt_comm_t *comm, void *buf,
-      size_t count, ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-      ompi_request_t **request)
-NEVER(size_t, opal_umrddt_gpu_stream_unpack_pieces, void *buf, size_t count,
-      const opal_datatype_t *type, const void *stream, size_t length)
-/* clang-format on */
 
 /* ---------------------------------------------------------------------------------------------
  * The base PML: one request of each kind
