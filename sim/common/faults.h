@@ -45,6 +45,8 @@ struct faults {
 #define FAULTS_OF_HCAS(X)                                                                         \
     X(command, "",                                                                                \
       "a command to the kernel, except one that releases, fails for lack of memory        ")      \
+    X(slow, "US",                                                                                 \
+      "such a command takes so many microseconds (default 1000) while others use the device")     \
     X(mkey, "", "the creation of an mkey fails")                                                  \
     X(reg, "", "a registration fails")                                                            \
     X(umr, "", "a UMR work request completes with an error")                                      \

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -298,6 +299,21 @@ static bool makes_something(struct ib_uverbs_ioctl_hdr *hdr)
     }
 }
 
+/* The latency of the firmware. Others may use the device while it works. */
+static void slow_down(void)
+{
+    const struct fault *fault = sim_fault(FAULT_slow);
+
+    if (NULL != fault) {
+        const uint64_t us = 0 == fault->how ? 1000 : fault->how;
+        const struct timespec time = {(time_t) (us / 1000000), (long) (us % 1000000) * 1000};
+
+        pthread_mutex_unlock(&sim.lock);
+        (void) nanosleep(&time, NULL);
+        pthread_mutex_lock(&sim.lock);
+    }
+}
+
 int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
                   const struct sim_gpu_memory *gpu)
 {
@@ -308,6 +324,9 @@ int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
         }
         if (!is_question(hdr) && NULL != sim_fault(FAULT_command)) {
             return ENOMEM;
+        }
+        if (!is_question(hdr)) {
+            slow_down();
         }
     }
     switch (hdr->object_id) {
