@@ -45,9 +45,8 @@ struct faults {
 #define FAULTS_OF_HCAS(X)                                                                         \
     X(command, "ERRNO",                                                                           \
       "a command to the kernel, except one that releases, fails (default ENOMEM)")                \
-    X(slow, "MS",                                                                                 \
-      "a command to the kernel, except one that releases, takes so many milliseconds "            \
-      "(default 100)")                                                                            \
+    X(slow, "US",                                                                                 \
+      "such a command takes so many microseconds (default 1000) while others use the device")     \
     X(mkey, "", "the creation of an mkey fails")                                                  \
     X(reg, "ERRNO", "a registration fails (default ENOMEM)")                                      \
     X(umr, "", "a UMR work request completes with an error")                                      \

@@ -299,14 +299,14 @@ static bool makes_something(struct ib_uverbs_ioctl_hdr *hdr)
     }
 }
 
-/* The firmware takes its time for a command. Others may use the device meanwhile. */
-static void take_time(void)
+/* The latency of the firmware. Others may use the device while it works. */
+static void slow_down(void)
 {
     const struct fault *fault = sim_fault(FAULT_slow);
 
     if (NULL != fault) {
-        uint64_t ms = 0 == fault->how ? 100 : fault->how;
-        struct timespec time = {(time_t) (ms / 1000), (long) (ms % 1000 * 1000000)};
+        const uint64_t us = 0 == fault->how ? 1000 : fault->how;
+        const struct timespec time = {(time_t) (us / 1000000), (long) (us % 1000000) * 1000};
 
         pthread_mutex_unlock(&sim.lock);
         (void) nanosleep(&time, NULL);
@@ -325,7 +325,7 @@ int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
         if (!is_question(hdr)) {
             const struct fault *fault;
 
-            take_time();
+            slow_down();
             fault = sim_fault(FAULT_command);
             if (NULL != fault) {
                 return 0 == fault->how ? ENOMEM : (int) fault->how;

@@ -178,7 +178,7 @@ static void commands(void)
     struct ibv_mr *mr;
 
     fresh();
-    plan_now("command:1:5;slow:3:200;reg:2:14");
+    plan_now("command:1:5;slow:3:200000;reg:2:14");
     mr = ibv_reg_mr(p.a.pd, pair_src, PAIR_PAGE, 0);
     CHECK(NULL == mr && EIO == errno);
     mr = ibv_reg_mr(p.a.pd, pair_src, PAIR_PAGE, 0);

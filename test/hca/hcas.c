@@ -21,6 +21,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -628,58 +629,105 @@ void hcas_print_table(void)
     harness.hca->fini();
 }
 
+/** A put that nothing is written by, so no peer needs to have keys for it. */
+struct vain {
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+    mca_btl_umr_key_t remote;
+    struct done done;
+};
+
+static void vain_begin(struct vain *vain, mca_btl_umr_endpoint_t *endpoint, int area)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    mca_btl_umr_endpoint_t *first = harness.endpoint;
+    struct side side = {areas[area], layout, 0, SIZE_MAX};
+
+    memset(vain, 0, sizeof(*vain));
+    vain->remote = (mca_btl_umr_key_t){0, layout->size, 1, 0};
+    harness.endpoint = endpoint;
+    vain->keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &vain->memory);
+    harness.endpoint = first;
+    CHECK_RC(OPAL_SUCCESS, harness.hca->put(endpoint, vain->keyset, &vain->remote, 1, NULL,
+                                            harness_done, &vain->done));
+    OBJ_RELEASE(layout);
+}
+
+/** It ends while its endpoint lives, which takes no other one. @param[in] us  the limit of its wait
+ */
+static void vain_end(struct vain *vain, mca_btl_umr_endpoint_t *endpoint, uint64_t us)
+{
+    uint64_t waited;
+
+    WAIT_UNTIL(0 < vain->done.calls);
+    CHECK(OPAL_ERR_TIMEOUT == vain->done.status, "status %d", vain->done.status);
+    CHECK(!harness.hca->endpoint_broken(endpoint), "it is given up with its first put");
+    waited = harness.hca->stats()->probe_wait_us;
+    CHECK(us <= waited && us + 2000 >= waited, "%llu us", (unsigned long long) waited);
+    CHECK_RC(OPAL_ERR_TIMEOUT, harness.hca->put(endpoint, vain->keyset, &vain->remote, 1, NULL,
+                                                harness_done, &vain->done));
+    harness.hca->keyset_release(vain->keyset);
+    harness.hca->memory_release(vain->memory);
+    CHECK(1 == vain->done.calls, "%d calls", vain->done.calls);
+}
+
 /**
  * Memory of node 0 is near to a lane that works, that of node 1 to one whose ports do not reach
  * each other. A put through that one fails soon, messages through the other one are not delayed,
  * and the lane is not tried again.
+ *
+ * @param[in] beside  the other lane has worked before
  */
-static void hcas_dead(void)
+static void dead_lane(bool beside)
 {
-    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
     bool send = 0 == harness.rank;
-    mca_btl_umr_endpoint_t *first = harness.endpoint, *dead, *near, *beside[8];
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *dead, *near, *others[8];
 
     areas_begin();
-    (void) move(!send, 1, 29);
+    if (beside) {
+        (void) move(!send, 1, 29);
+    }
     dead = agree(send, first, areas[1]);
     CHECK(send || dead != first, "the lane that works");
     if (send) {
-        struct side side = {areas[1], layout, 0, SIZE_MAX};
-        mca_btl_umr_key_t remote = {0, layout->size, 1, 0};
-        struct done done = {0, 0};
-        mca_btl_umr_memory_t *memory;
-        mca_btl_umr_keyset_t *keyset;
-        double start;
+        struct vain vain;
 
-        harness.endpoint = dead;
-        keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &memory);
-        harness.endpoint = first;
-        start = MPI_Wtime();
-        CHECK_RC(OPAL_SUCCESS,
-                 harness.hca->put(dead, keyset, &remote, 1, NULL, harness_done, &done));
-        for (size_t i = harness.hca->endpoints_beside(first, beside, 8); 0 < i; --i) {
-            CHECK(dead != beside[i - 1], "parts of messages wait for the answer");
+        vain_begin(&vain, dead, 1);
+        for (size_t i = harness.hca->endpoints_beside(first, others, 8); 0 < i; --i) {
+            CHECK(dead != others[i - 1], "parts of messages wait for the answer");
         }
-        CHECK(first == near_to(first, areas[1]), "the other lane has only received, and works");
-        (void) move(send, 0, 30);
-        CHECK(0 == done.calls, "status %d of the lane that does not work", done.status);
-        WAIT_UNTIL(0 < done.calls);
-        printf("given up after %.1f s\n", MPI_Wtime() - start);
-        CHECK(OPAL_ERR_UNREACH == done.status, "status %d", done.status);
-        harness.hca->keyset_release(keyset);
-        harness.hca->memory_release(memory);
+        if (beside) {
+            CHECK(first == near_to(first, areas[1]), "the other lane has only received, and works");
+            (void) move(send, 0, 30);
+        }
+        vain_end(&vain, dead, beside ? 100000 : 250000);
+        CHECK(dead != near_to(first, areas[1]), "another message would wait");
+        (void) move(send, 0, 31);
+        WAIT_UNTIL(harness.hca->endpoint_broken(dead));
         for (int i = 0; i < 1000; ++i) {
             near = near_to(first, areas[1]);
             CHECK(hca_of(near) != hca_of(dead), "it is tried again");
         }
         CHECK(!harness.hca->endpoint_broken(near), "no lane is left");
     } else {
-        (void) move(send, 0, 30);
+        if (beside) {
+            (void) move(send, 0, 30);
+        }
+        (void) move(send, 0, 31);
     }
     harness_barrier();
-    (void) move(send, 0, 31);
-    OBJ_RELEASE(layout);
+    (void) move(send, 0, 32);
     areas_end();
+}
+
+static void hcas_dead(void)
+{
+    dead_lane(true);
+}
+
+static void hcas_dead_first(void)
+{
+    dead_lane(false);
 }
 
 /** Plan faults of the software HCA; NULL: keep the plan. @return number of those that occurred */
@@ -693,7 +741,10 @@ static int faults(const char *plan)
     return came;
 }
 
-/** The network loses the first probe some times: the lane works nevertheless. */
+/**
+ * The network loses the first probe some times. The first message does not wait for it, and the
+ * lane works nevertheless.
+ */
 static void hcas_slow(void)
 {
     bool send = 0 == harness.rank;
@@ -701,9 +752,19 @@ static void hcas_slow(void)
 
     areas_begin();
     (void) faults("probe:1:1500000");
-    endpoint = move(send, 1, 40);
+    endpoint = agree(send, harness.endpoint, areas[1]);
+    if (send) {
+        struct vain vain;
+
+        vain_begin(&vain, endpoint, 1);
+        vain_end(&vain, endpoint, 250000);
+        CHECK(endpoint != near_to(harness.endpoint, areas[1]), "another message would wait");
+        WAIT_UNTIL(endpoint == near_to(harness.endpoint, areas[1]));
+    }
+    harness_barrier();
+    CHECK(endpoint == move(send, 1, 40), "another lane");
     CHECK(!send || 1 == faults(NULL), "%d probes", faults(NULL));
-    CHECK(endpoint != harness.endpoint && !harness.hca->endpoint_broken(endpoint), "broken");
+    CHECK(!harness.hca->endpoint_broken(endpoint), "broken");
     (void) faults("");
     areas_end();
 }
@@ -868,6 +929,135 @@ void hcas_print_no_route(void)
     harness.hca->fini();
 }
 
+/** Puts of another thread, by an endpoint that is connected, while this one connects others. */
+struct traffic {
+    pthread_t thread;
+    struct side side;
+    mca_btl_umr_keyset_t *keyset;
+    mca_btl_umr_key_t *remote;
+    size_t remote_count;
+    int puts;
+    bool stop;
+};
+
+static void *put_on(void *argument)
+{
+    struct traffic *traffic = argument;
+
+    while (!__atomic_load_n(&traffic->stop, __ATOMIC_ACQUIRE)) {
+        struct done done = {0, 0};
+
+        CHECK_RC(OPAL_SUCCESS, harness.hca->put(harness.endpoint, traffic->keyset, traffic->remote,
+                                                traffic->remote_count, NULL, harness_done, &done));
+        while (0 == __atomic_load_n(&done.calls, __ATOMIC_ACQUIRE)) {
+            (void) harness.hca->progress();
+            usleep(100);
+        }
+        CHECK(OPAL_SUCCESS == done.status, "status %d", done.status);
+        __atomic_add_fetch(&traffic->puts, 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+/** The address of the peer, and the lane that two threads find and connect at the same time. */
+struct finder {
+    pthread_t thread;
+    mca_btl_umr_address_t theirs;
+    mca_btl_umr_endpoint_t *endpoint;
+    int rc;
+};
+
+static void *find(void *argument)
+{
+    struct finder *finder = argument;
+
+    finder->endpoint = harness.hca->endpoint_at(harness.endpoint, &finder->theirs);
+    finder->rc = harness.hca->endpoint_connect(finder->endpoint, &finder->theirs);
+    return NULL;
+}
+
+/**
+ * The commands that create and connect the queue pair of a lane are slow. Another thread uses
+ * another lane meanwhile, and two threads that need the lane get the same endpoint.
+ */
+static void hcas_connecting(void)
+{
+    const char *slow = "slow:1-:300000";
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    bool send = 0 == harness.rank;
+    struct traffic traffic = {.side = {NULL, layout, 0, SIZE_MAX}};
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_endpoint_t *endpoint;
+    mca_btl_umr_address_t mine, theirs;
+
+    CHECK(MPI_THREAD_MULTIPLE == harness.threads, "run this with HCA_THREADS=1");
+    areas_begin();
+    (void) move(send, 0, 50);
+    traffic.side.buffer = areas[0];
+    if (send) {
+        int before;
+
+        traffic.remote = keys_receive(&traffic.remote_count);
+        traffic.keyset = keyset_of(MCA_BTL_UMR_LOCAL, &traffic.side, layout->size, &memory);
+        CHECK(0 == pthread_create(&traffic.thread, NULL, put_on, &traffic), "thread");
+        (void) faults(slow);
+        before = __atomic_load_n(&traffic.puts, __ATOMIC_ACQUIRE);
+        endpoint = near_to(harness.endpoint, areas[1]);
+        CHECK(before + 2 <= __atomic_load_n(&traffic.puts, __ATOMIC_ACQUIRE),
+              "no put while a queue pair is created");
+        harness.hca->endpoint_address(endpoint, &mine);
+        MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, &theirs, sizeof(theirs),
+                     MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        before = __atomic_load_n(&traffic.puts, __ATOMIC_ACQUIRE);
+        CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_connect(endpoint, &theirs));
+        CHECK(before + 2 <= __atomic_load_n(&traffic.puts, __ATOMIC_ACQUIRE),
+              "no put while a queue pair is connected");
+        CHECK(4 <= faults(NULL), "the commands were not slow");
+        (void) faults("");
+        __atomic_store_n(&traffic.stop, true, __ATOMIC_RELEASE);
+        pthread_join(traffic.thread, NULL);
+        free(traffic.remote);
+    } else {
+        struct finder finders[2];
+
+        traffic.keyset = keyset_of(MCA_BTL_UMR_REMOTE, &traffic.side, layout->size, &memory);
+        keys_send(traffic.keyset);
+        MPI_Recv(&theirs, sizeof(theirs), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        (void) faults(slow);
+        for (int i = 0; i < 2; ++i) {
+            finders[i].theirs = theirs;
+            CHECK(0 == pthread_create(&finders[i].thread, NULL, find, &finders[i]), "thread");
+        }
+        for (int i = 0; i < 2; ++i) {
+            pthread_join(finders[i].thread, NULL);
+            CHECK_RC(OPAL_SUCCESS, finders[i].rc);
+            CHECK(finders[0].endpoint == finders[i].endpoint, "two endpoints");
+        }
+        (void) faults("");
+        CHECK(finders[0].endpoint != harness.endpoint, "the other lane");
+        CHECK(2 == harness.hca->stats()->endpoints_now, "%llu endpoints",
+              (unsigned long long) harness.hca->stats()->endpoints_now);
+        harness.hca->endpoint_address(finders[0].endpoint, &mine);
+        MPI_Send(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD);
+    }
+    harness_barrier();
+    harness.hca->keyset_release(traffic.keyset);
+    harness.hca->memory_release(memory);
+    (void) move(send, 1, 51);
+    OBJ_RELEASE(layout);
+    areas_end();
+}
+
+/** The budgets of a process are those of the HCAs that it uses: a port is down. */
+static void hcas_share(void)
+{
+    const mca_btl_umr_caps_t *caps;
+
+    CHECK(harness.hca->hca(0, &caps, NULL) && !harness.hca->hca(1, NULL, NULL), "not one HCA");
+    CHECK(32 == caps->max_keys, "%zu mkeys of 64 for each role", caps->max_keys);
+}
+
 /** UMRDDT_TEST_CLASS: service level, traffic class, index of the pkey and of the GID. */
 static void hcas_class(void)
 {
@@ -886,7 +1076,10 @@ static void hcas_class(void)
 }
 
 const struct test hca_tests[] = {{"hcas_class", hcas_class},
+                                 {"hcas_connecting", hcas_connecting},
+                                 {"hcas_share", hcas_share},
                                  {"hcas_dead", hcas_dead},
+                                 {"hcas_dead_first", hcas_dead_first},
                                  {"hcas_near", hcas_near},
                                  {"hcas_unknown", hcas_unknown},
                                  {"hcas_moved", hcas_moved},

@@ -247,6 +247,7 @@ for rank in 0 1; do
     done
 done
 mca="--mca btl_umr_timeout 15"
+run "the first lane of all does not work" hcas_dead_first
 run "a lane whose ports do not reach each other" hcas_dead
 # Here the device waits for ever; above it may report before the limit of a probe.
 mca="--mca btl_umr_timeout 0 --mca btl_umr_srq_depth 0"
@@ -257,6 +258,14 @@ run "a slow answer to a probe" hcas_slow
 run "a route that is found later" hcas_route
 run "a route that is not found" hcas_no_route
 run "a lane that has only received" hcas_route_back
+HCA_THREADS=1
+export HCA_THREADS
+run "slow commands" hcas_connecting
+unset HCA_THREADS
+trees 2 down=1
+mca="--mca btl_umr_mkeys 4 --mca btl_umr_mkeys_max 64"
+run "the share of a port that is down" hcas_share
+mca=""
 trees 1
 mca="--mca btl_umr_timeout 10"
 run "no probe of the only lane" hcas_alone hcas_route

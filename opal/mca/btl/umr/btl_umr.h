@@ -84,6 +84,7 @@ struct mca_btl_umr_hca_t {
     opal_hash_table_t endpoints_by_qpn;
     opal_pointer_array_t endpoints;
     opal_list_t cqs;
+    uint32_t commands;    /**< threads in commands for its queue pairs, without the lock */
     opal_list_t probing;  /**< endpoints with a probe under way */
     double probes_looked; /**< time of the last look at them */
     opal_list_t puts_done;

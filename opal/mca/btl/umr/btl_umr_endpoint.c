@@ -37,6 +37,9 @@
  */
 #define MCA_BTL_UMR_LEAST_DEPTH 8
 
+/* Microseconds between looks at a command of another thread. */
+#define MCA_BTL_UMR_COMMAND_USEC 20
+
 /* Bytes per endpoint in the tables that find it by index, name and queue pair number. */
 #define MCA_BTL_UMR_TABLE_BYTES 256
 
@@ -55,6 +58,44 @@ static void endpoint_destruct(mca_btl_umr_endpoint_t *endpoint)
 }
 
 OBJ_CLASS_INSTANCE(mca_btl_umr_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
+
+/* ------------------------------------------------------------------------------------------- *
+ * Commands without the lock
+ *
+ * The commands that create and connect a queue pair take long: the firmware executes them one after
+ * the other, and on Ethernet the kernel searches for the address of the peer. Other threads use the
+ * HCAs meanwhile. An endpoint is known to others only when its queue pair exists. While it is being
+ * connected its queue pair gets no other command: if it breaks, this thread stops the queue pair
+ * afterwards. (No peer has a key for it before it is connected.)
+ * ------------------------------------------------------------------------------------------- */
+
+static void commands_begin(mca_btl_umr_hca_t *hca)
+{
+    ++hca->commands;
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}
+
+static void commands_end(mca_btl_umr_hca_t *hca)
+{
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    --hca->commands;
+}
+
+void mca_btl_umr_commands_look(mca_btl_umr_hca_t *hca)
+{
+    commands_begin(hca);
+    (void) usleep(MCA_BTL_UMR_COMMAND_USEC);
+    commands_end(hca);
+}
+
+void mca_btl_umr_commands_wait(mca_btl_umr_hca_t *hca)
+{
+    while (0 < hca->commands) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        (void) usleep(MCA_BTL_UMR_COMMAND_USEC);
+        OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    }
+}
 
 /* ------------------------------------------------------------------------------------------- *
  * Creation and destruction
@@ -188,7 +229,7 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
     uint32_t rq_depth = part_of(endpoint, mca_btl_umr_params.rq_depth);
     uint32_t own, need;
     mca_btl_umr_cq_t *cq;
-    int err;
+    int index, err;
 
     if (0 < hca->device.attr.max_qp_wr) {
         uint32_t most = (uint32_t) hca->device.attr.max_qp_wr;
@@ -208,8 +249,14 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
         err = errno;
         goto fail;
     }
+    commands_begin(hca);
     err =
         mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_DATA, cq->cq, sq_depth, own, NULL, &endpoint->sq);
+    commands_end(hca);
+    if (0 == err && (hca->lost || hca->receives.failed)) {
+        mca_btl_umr_qp_destroy(hca, &endpoint->sq);
+        err = EIO;
+    }
     if (0 != err) {
         cq->room += need;
         goto fail;
@@ -218,6 +265,10 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
     endpoint->cq_need = need;
     endpoint->receives = own;
     err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, own);
+    index = opal_pointer_array_add(&hca->endpoints, endpoint);
+    if (0 == err && 0 > index) {
+        err = ENOMEM;
+    }
     if (0 == err
         && OPAL_SUCCESS
                != opal_hash_table_set_value_uint32(&hca->endpoints_by_qpn, endpoint->sq.qp->qp_num,
@@ -225,10 +276,14 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
         err = ENOMEM;
     }
     if (0 != err) {
+        if (0 <= index) {
+            opal_pointer_array_set_item(&hca->endpoints, index, NULL);
+        }
         mca_btl_umr_qp_destroy(hca, &endpoint->sq);
         cq->room += need;
         goto fail;
     }
+    endpoint->index = (uint32_t) index;
     endpoint->fins_max = rq_depth;
     endpoint->address.qpn = htonl(hca->index << 24 | endpoint->sq.qp->qp_num);
     endpoint->address.psn =
@@ -253,23 +308,19 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_b
 {
     mca_btl_umr_hca_t *hca = lane->hca;
     mca_btl_umr_endpoint_t *endpoint = hca->lost ? NULL : OBJ_NEW(mca_btl_umr_endpoint_t);
-    int index;
+    int rc;
 
     if (NULL == endpoint) {
-        return NULL;
-    }
-    index = opal_pointer_array_add(&hca->endpoints, endpoint);
-    if (0 > index) {
-        OBJ_RELEASE(endpoint);
         return NULL;
     }
     endpoint->hca = hca;
     endpoint->peer = peer;
     endpoint->lane = lane;
-    endpoint->index = (uint32_t) index;
     endpoint->generation = generation;
-    if (OPAL_SUCCESS != endpoint_start(endpoint)) {
-        opal_pointer_array_set_item(&hca->endpoints, index, NULL);
+    lane->making = true;
+    rc = endpoint_start(endpoint);
+    lane->making = false;
+    if (OPAL_SUCCESS != rc) {
         OBJ_RELEASE(endpoint);
         return NULL;
     }
@@ -281,6 +332,9 @@ int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane
 {
     mca_btl_umr_endpoint_t *endpoint;
 
+    while (OPAL_UNLIKELY(NULL == lane->endpoint && lane->making)) {
+        mca_btl_umr_commands_look(lane->hca);
+    }
     if (NULL != lane->endpoint) {
         return OPAL_SUCCESS;
     }
@@ -312,20 +366,65 @@ void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
     *address = endpoint->address;
 }
 
-/** Connect it, or fail if it is connected to another address. Lock held. */
+static inline bool connected_to(const mca_btl_umr_endpoint_t *endpoint,
+                                const mca_btl_umr_address_t *address)
+{
+    return endpoint->connected && !endpoint->broken && endpoint->theirs.qpn == address->qpn
+           && endpoint->theirs.psn == address->psn;
+}
+
+/** The commands that connect it. Lock held, but not meanwhile. @return 0 or errno */
+static int connect_qp(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *address)
+{
+    int err;
+
+    endpoint->connecting = true;
+    commands_begin(endpoint->hca);
+    err = mca_btl_umr_qp_connect(&endpoint->hca->device, endpoint->sq.qp, &endpoint->lane->route,
+                                 MCA_BTL_UMR_ADDRESS_QPN(ntohl(address->qpn)), ntohl(address->psn),
+                                 ntohl(endpoint->address.psn));
+    commands_end(endpoint->hca);
+    endpoint->connecting = false;
+    return err;
+}
+
+/** Stop the queue pair of a broken endpoint. */
+static void endpoint_stop(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    int err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
+
+    if (0 != err && !hca->lost) {
+        MCA_BTL_UMR_LOG(hca, "the queue pair to %s does not stop: %s",
+                        OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+    }
+    mca_btl_umr_receives_leave(endpoint);
+    mca_btl_umr_puts_sweep(endpoint);
+}
+
+/** Connect it, or fail if it is connected to another address. Lock held, but not meanwhile. */
 static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoint,
                                                   const mca_btl_umr_address_t *address)
 {
     int err;
 
+    while (endpoint->connecting) {
+        mca_btl_umr_commands_look(endpoint->hca);
+    }
+    if (connected_to(endpoint, address)) {
+        return OPAL_SUCCESS;
+    }
     if (endpoint->broken || endpoint->connected
         || endpoint->lane->peer_index != MCA_BTL_UMR_ADDRESS_HCA(ntohl(address->qpn))
         || endpoint->generation != MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(address->psn))) {
         return OPAL_ERR_UNREACH;
     }
-    err = mca_btl_umr_qp_connect(&endpoint->hca->device, endpoint->sq.qp, &endpoint->lane->route,
-                                 MCA_BTL_UMR_ADDRESS_QPN(ntohl(address->qpn)), ntohl(address->psn),
-                                 ntohl(endpoint->address.psn));
+    err = connect_qp(endpoint, address);
+    if (endpoint->broken) {
+        endpoint_stop(endpoint); /* it broke meanwhile */
+        return OPAL_ERR_UNREACH;
+    }
     if (0 != err) {
         MCA_BTL_UMR_LOG(endpoint->hca, "cannot connect to %s: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
@@ -355,9 +454,7 @@ int mca_btl_umr_endpoint_connect(mca_btl_umr_endpoint_t *endpoint,
     int rc = OPAL_SUCCESS;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    if (OPAL_UNLIKELY(!endpoint->connected || endpoint->broken
-                      || endpoint->theirs.qpn != address->qpn
-                      || endpoint->theirs.psn != address->psn)) {
+    if (OPAL_UNLIKELY(!connected_to(endpoint, address))) {
         rc = connect_to(endpoint, address);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -373,8 +470,6 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_rebuild_t *rebuild = &endpoint->lane->rebuild;
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    int err;
 
     if (endpoint->broken) {
         return;
@@ -392,13 +487,9 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     MCA_BTL_UMR_VERBOSE(LANE, "rank %u: %s: queue pair %u broke (failure %u in a row)",
                         endpoint->peer->name.vpid, hca->device.name, endpoint->sq.qp->qp_num,
                         rebuild->tries);
-    err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
-    if (0 != err && !hca->lost) {
-        MCA_BTL_UMR_LOG(hca, "the queue pair to %s does not stop: %s",
-                        OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+    if (!endpoint->connecting) {
+        endpoint_stop(endpoint);
     }
-    mca_btl_umr_receives_leave(endpoint);
-    mca_btl_umr_puts_sweep(endpoint);
 }
 
 void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca)

@@ -35,9 +35,11 @@ struct mca_btl_umr_endpoint_t {
     mca_btl_umr_lane_t *lane;
     uint32_t index;      /**< index in hca.endpoints */
     uint32_t generation; /**< 0: the first of the lane; see btl_umr_rebuild.c */
+    bool connecting;     /**< a thread connects it, without the lock */
     bool connected;
     bool proven;                   /**< as of the lane, seen by this endpoint */
     bool probing;                  /**< a probe is under way: in hca.probing */
+    bool late;                     /**< no message waits for the probe any more */
     double probe_time;             /**< seconds that the probe has waited */
     bool broken;                   /**< written with the lock held, also read without it */
     mca_btl_umr_address_t address; /**< local address */
@@ -63,10 +65,29 @@ void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca);
 /** The initial packet sequence number of a connection. */
 uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp);
 
-/** Create the first queue pair of a lane. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
+/**
+ * Let another thread finish a command for a queue pair of the HCA, which is not closed meanwhile.
+ * Lock held, but not meanwhile.
+ */
+void mca_btl_umr_commands_look(mca_btl_umr_hca_t *hca);
+
+/** Wait until no thread is in such a command. Lock held, but not meanwhile. */
+void mca_btl_umr_commands_wait(mca_btl_umr_hca_t *hca);
+
+/**
+ * Create the first queue pair of a lane, or wait for another thread that does. Lock held, but not
+ * meanwhile.
+ *
+ * @return OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE
+ */
 int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane);
 
-/** Create a queue pair for a lane, not yet installed in it. NULL: none available. Lock held. */
+/**
+ * Create a queue pair for a lane, not yet installed in it. Lock held, but not meanwhile:
+ * lane.making is set.
+ *
+ * @return NULL: none available
+ */
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                                  uint32_t generation);
 

@@ -62,7 +62,7 @@
 BEGIN_C_DECLS
 
 /** Incremented with each change of this interface that is visible to other components. */
-#define MCA_BTL_UMR_HCA_API 12
+#define MCA_BTL_UMR_HCA_API 13
 
 typedef struct mca_btl_umr_memory_t mca_btl_umr_memory_t;
 typedef struct mca_btl_umr_endpoint_t mca_btl_umr_endpoint_t;
@@ -176,12 +176,11 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t keys_strided;   /**< of those mapped, as equal blocks at equal distances: one entry */
     uint64_t keys_nested;    /**< of the mapped keys, indirect (mkeys of mkeys) */
     uint64_t mkeys_long_now; /**< of the mkeys that exist now, those for non-inline lists */
-    uint64_t keys_used;  /**< mkeys in keysets returned to callers: newly mapped or found in the key
-                            cache */
-    uint64_t keys_plain; /**< windows that used an MR's own key */
-    uint64_t keyset_hits;        /**< keysets found in the key cache */
+    uint64_t keys_used;      /**< mkeys in returned keysets: newly mapped or cached */
+    uint64_t keys_plain;     /**< windows that used an MR's own key */
+    uint64_t keyset_hits;    /**< keysets found in the key cache */
     uint64_t keyset_evictions;   /**< keysets evicted from the key cache */
-    uint64_t keysets_stale;      /**< cached keysets dropped because registrations were gone */
+    uint64_t keysets_stale;      /**< cached keysets dropped: their registrations were gone */
     uint64_t keysets_cached_now; /**< keysets in the key cache now, in use or not */
     uint64_t writes_posted;      /**< RDMA writes posted, with or without immediate data */
     uint64_t bytes_written;      /**< bytes in those */
@@ -203,13 +202,14 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t peer_bytes_now;     /**< memory of those now: structures, queues and completions */
     uint64_t shared_bytes_now;   /**< memory of their shared receives now */
     uint64_t errors;             /**< completions with an error */
-    uint64_t endpoints_rebuilt;  /**< queue pairs to peers that replaced a broken one */
+    uint64_t endpoints_rebuilt;  /**< queue pairs to peers that replaced one that broke */
     uint64_t maps_rebuilt;       /**< queue pairs for mappings created in place of a failed one */
     uint64_t peers_refused;      /**< peers that got no queue pair because of max_peers */
-    uint64_t rdma_puts;          /**< writes of the btl module, for users of the framework */
-    uint64_t rdma_gets;          /**< reads of the btl module */
-    uint64_t rdma_atomics;       /**< atomics of the btl module */
-    uint64_t rdma_bytes;         /**< bytes of all these; 8 per atomic */
+    uint64_t probe_wait_us; /**< microseconds that messages waited for the first use of lanes */
+    uint64_t rdma_puts;     /**< writes of the btl module, for users of the framework */
+    uint64_t rdma_gets;     /**< reads of the btl module */
+    uint64_t rdma_atomics;  /**< atomics of the btl module */
+    uint64_t rdma_bytes;    /**< bytes of all these; 8 per atomic */
 } mca_btl_umr_stats_t;
 
 /* clang-format off */
@@ -259,8 +259,9 @@ typedef struct mca_btl_umr_stats_t {
     X(endpoints_rebuilt, endpoints_rebuilt, false, \
       "Queue pairs to peers that replaced a broken one") \
     X(peers_refused, peers_refused, false, "Peers without queue pairs (btl_umr_max_peers)") \
-    X(maps_rebuilt, maps_rebuilt, false, \
-      "Queue pairs for mapping keys that replaced a failed one")
+    X(maps_rebuilt, maps_rebuilt, false, "Queue pairs for mappings that replaced a failed one") \
+    X(probe_wait_us, probe_wait_us, false, \
+      "Microseconds that messages waited for answers of lanes that were not in use before")
 /* clang-format on */
 
 /** The functions of the HCA. Every entry is set. */
@@ -583,7 +584,8 @@ typedef struct mca_btl_umr_hca_ops_t {
      * @param[in] remote   the peer's keys for exactly the same bytes; copied
      * @param[in] fin      immediate data for the last write, or NULL; copied
      * @param[in] done     called when the last write has completed, or with an error when all
-     *                     posted writes have completed or been flushed; never before put returns
+     *                     posted writes have completed or been flushed; never before put returns.
+     *                     OPAL_ERR_TIMEOUT (also of put): no answer so far, nothing was posted
      *
      * @retval OPAL_SUCCESS
      * @retval OPAL_ERR_BAD_PARAM        the keys do not add up to the keyset's length, or it is of

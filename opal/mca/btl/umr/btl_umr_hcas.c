@@ -211,9 +211,14 @@ static void common_fill(void)
 static void start_some(mca_btl_umr_candidate_t *candidates, int count)
 {
     started_t started = {.wanted = mca_btl_umr_params.max_hcas};
+    uint32_t up = 0;
 
     started.wanted = (uint32_t) count < started.wanted ? (uint32_t) count : started.wanted;
-    mca_btl_umr.shares = started.wanted;
+    /* Ports that are down come last. They are tried, but they get no share. */
+    while (up < started.wanted && !candidates[up].down) {
+        ++up;
+    }
+    mca_btl_umr.shares = 0 < up ? up : started.wanted;
     for (int i = 0; i < count; ++i) {
         /* As long as none has UMR, the others may have it. */
         if (started.wanted <= mca_btl_umr.hca_count
@@ -337,6 +342,9 @@ static void mca_btl_umr_fini(void)
 {
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (0 < mca_btl_umr.users && 0 == --mca_btl_umr.users) {
+        for (uint32_t i = 0; i < mca_btl_umr.hca_count; ++i) {
+            mca_btl_umr_commands_wait(mca_btl_umr.hcas[i]);
+        }
         if (0 < mca_btl_umr_params.check) {
             mca_btl_umr_check_stop();
             mca_btl_umr_check();

@@ -433,11 +433,14 @@ static bool probes(const mca_btl_umr_lane_t *lane)
     return NULL != lane->endpoint && lane->endpoint->probing;
 }
 
-/** True if a lane has not answered yet while another one is known to work. */
+/**
+ * True if a lane has not answered yet, or a thread creates its queue pair, while another one is
+ * known to work; or if it has not answered for so long that no message waits any more.
+ */
 static bool waits(const mca_btl_umr_peer_t *peer, const mca_btl_umr_lane_t *lane)
 {
-    if (!probes(lane)) {
-        return false;
+    if (!lane->making && (!probes(lane) || lane->endpoint->late)) {
+        return probes(lane);
     }
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
         if (!dead(&peer->lanes[i]) && mca_btl_umr_lane_works(&peer->lanes[i])) {
@@ -510,6 +513,9 @@ find_at(mca_btl_umr_endpoint_t *endpoint, uint32_t index, uint32_t generation)
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
         mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
+        while (lane->peer_index == index && lane->making) {
+            mca_btl_umr_commands_look(lane->hca);
+        }
         if (lane->peer_index == index && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
             if (generation > lane->endpoint->generation) {
                 mca_btl_umr_endpoint_follow(peer, lane, generation);
@@ -544,7 +550,7 @@ size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
     for (uint32_t i = 0; i < peer->lane_count && count < max; ++i) {
         mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-        if (lane != endpoint->lane && !dead(lane) && !probes(lane)
+        if (lane != endpoint->lane && !dead(lane) && !probes(lane) && !lane->making
             && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
             endpoints[count++] = lane->endpoint;
         }

@@ -31,6 +31,7 @@ struct mca_btl_umr_lane_t {
     mca_btl_umr_route_t route;
     /** The endpoint of the highest generation. Created when first needed; read without the lock. */
     mca_btl_umr_endpoint_t *endpoint;
+    bool making; /**< a thread creates its next endpoint, without the lock */
     mca_btl_umr_rebuild_t rebuild;
     bool proven;      /**< known to have worked; see mca_btl_umr_lane_works */
     uint8_t failures; /**< before that; see MCA_BTL_UMR_LANE_DEAD */

@@ -12,7 +12,8 @@
  * Probes. Two ports that look as if they were on one network may not reach each other. The device
  * reports that after all its retries, which take 9 to 35 seconds with the default timeout, and the
  * timeout of a connected queue pair cannot change. So the process itself limits the time of the
- * first write.
+ * first write. There are two limits: a short one for the messages that wait, and a long one for the
+ * lane, since a network may lose a packet.
  */
 
 #include "opal_config.h"
@@ -22,6 +23,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_probe.h"
+#include "opal/mca/btl/umr/btl_umr_put_queue.h"
 
 /* The time that one pass of progress counts, at most. */
 #define MCA_BTL_UMR_PROBE_PASS 1e-3
@@ -80,9 +82,18 @@ bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint)
     return false;
 }
 
+/** Messages wait no longer for the probe: count the time. */
+static void waited(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (!endpoint->late) {
+        endpoint->hca->stats.probe_wait_us += (uint64_t) (1e6 * endpoint->probe_time);
+    }
+}
+
 void mca_btl_umr_probe_end(mca_btl_umr_endpoint_t *endpoint)
 {
-    endpoint->probing = false;
+    waited(endpoint);
+    endpoint->probing = endpoint->late = false;
     opal_list_remove_item(&endpoint->hca->probing, &endpoint->super);
 }
 
@@ -113,6 +124,19 @@ void mca_btl_umr_probe_fail(mca_btl_umr_endpoint_t *endpoint, bool again, const 
     lane->rebuild.tries = mca_btl_umr_params.rebuilds + 1;
 }
 
+/** Seconds that messages may wait for the probe of an endpoint. */
+static double wait_limit(const mca_btl_umr_peer_t *peer)
+{
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        const mca_btl_umr_endpoint_t *endpoint = peer->lanes[i].endpoint;
+
+        if (NULL != endpoint && !endpoint->broken && mca_btl_umr_lane_works(&peer->lanes[i])) {
+            return MCA_BTL_UMR_PROBE_WAIT_BESIDE;
+        }
+    }
+    return MCA_BTL_UMR_PROBE_WAIT;
+}
+
 void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_endpoint_t *endpoint, *next;
@@ -124,9 +148,16 @@ void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca)
     OPAL_LIST_FOREACH_SAFE (endpoint, next, &hca->probing, mca_btl_umr_endpoint_t) {
         endpoint->probe_time += passed;
         /* If the peer writes, the lane works: only the device decides. */
-        if (limit < endpoint->probe_time && 0 == endpoint->fins_came) {
+        if (0 < endpoint->fins_came) {
+            continue;
+        }
+        if (limit < endpoint->probe_time) {
             mca_btl_umr_probe_fail(endpoint, false, "no answer to a probe");
             mca_btl_umr_endpoint_fail(endpoint);
+        } else if (!endpoint->late && wait_limit(endpoint->peer) < endpoint->probe_time) {
+            waited(endpoint);
+            endpoint->late = true;
+            mca_btl_umr_puts_late(endpoint);
         }
     }
 }

@@ -27,6 +27,15 @@ BEGIN_C_DECLS
 #define MCA_BTL_UMR_PROBE_SECONDS  1.0
 #define MCA_BTL_UMR_PROBE_TIMEOUTS 6
 
+/**
+ * Seconds that messages wait for that answer at most; the second value, if another lane to the peer
+ * works. A healthy lane answers within microseconds, unless a packet is lost or the peer's process
+ * does not run. The messages then end with OPAL_ERR_TIMEOUT, and none waits for this probe any
+ * more.
+ */
+#define MCA_BTL_UMR_PROBE_WAIT        0.25
+#define MCA_BTL_UMR_PROBE_WAIT_BESIDE 0.1
+
 /** The limit with the timeout of btl_umr_timeout; seconds. */
 static inline double mca_btl_umr_probe_limit(unsigned int timeout)
 {
@@ -47,6 +56,15 @@ bool mca_btl_umr_lane_works(mca_btl_umr_lane_t *lane);
  */
 bool mca_btl_umr_probe(mca_btl_umr_endpoint_t *endpoint);
 
+/** Tests whether an endpoint takes puts. Lock held. @return the result of a put that it does not */
+static inline int mca_btl_umr_endpoint_takes(const mca_btl_umr_endpoint_t *endpoint)
+{
+    if (OPAL_LIKELY(endpoint->connected && !endpoint->broken && !endpoint->late)) {
+        return OPAL_SUCCESS;
+    }
+    return endpoint->late ? OPAL_ERR_TIMEOUT : OPAL_ERR_UNREACH;
+}
+
 /** The probe of an endpoint is complete. Lock held. */
 void mca_btl_umr_probe_done(mca_btl_umr_endpoint_t *endpoint);
 
@@ -62,9 +80,10 @@ void mca_btl_umr_probe_end(mca_btl_umr_endpoint_t *endpoint);
 void mca_btl_umr_probe_fail(mca_btl_umr_endpoint_t *endpoint, bool again, const char *why);
 
 /**
- * Break the endpoints whose probe has had no answer for too long. While there are probes, each pass
- * of progress must call it. A pass counts as a millisecond at most, so that a process that is
- * stopped or computes does not miss answers. Lock held.
+ * End the puts that have waited for an answer for too long, and break the endpoints whose probe has
+ * had none for even longer. While there are probes, each pass of progress must call it. A pass
+ * counts as a millisecond at most, so that a process that is stopped or computes does not miss
+ * answers. Lock held.
  */
 void mca_btl_umr_probes_look(mca_btl_umr_hca_t *hca);
 

@@ -193,6 +193,7 @@ int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t
     mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_put_t *put;
     uint64_t length;
+    int rc;
 
     if (!keyset->ready || 0 == remote_count || !keys_length(remote, remote_count, &length)
         || length != keyset->end - keyset->start
@@ -201,9 +202,10 @@ int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t
     }
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    if (!endpoint->connected || endpoint->broken) {
+    rc = mca_btl_umr_endpoint_takes(endpoint);
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
-        return OPAL_ERR_UNREACH;
+        return rc;
     }
     put = mca_btl_umr_put_new(hca, remote, remote_count);
     if (NULL == put) {

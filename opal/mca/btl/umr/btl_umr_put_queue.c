@@ -51,6 +51,17 @@ void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint)
     }
 }
 
+void mca_btl_umr_puts_late(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_put_t *put;
+
+    OPAL_LIST_FOREACH (put, &endpoint->puts, mca_btl_umr_put_t) {
+        put->status = OPAL_ERR_TIMEOUT;
+    }
+    opal_list_join(&endpoint->hca->puts_done, opal_list_get_end(&endpoint->hca->puts_done),
+                   &endpoint->puts);
+}
+
 bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done, void **context,
                                 int *status)
 {

@@ -51,6 +51,9 @@ OBJ_CLASS_DECLARATION(mca_btl_umr_put_t);
 /** Move the finished puts to hca.puts_done. Lock held. */
 void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint);
 
+/** End all puts of an endpoint that has posted none, with OPAL_ERR_TIMEOUT. Lock held. */
+void mca_btl_umr_puts_late(mca_btl_umr_endpoint_t *endpoint);
+
 /** As mca_btl_umr_keysets_next_done, for puts. Lock held. */
 bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done, void **context,
                                 int *status);

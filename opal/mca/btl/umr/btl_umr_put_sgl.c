@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
 #include "opal/mca/btl/umr/btl_umr_put_queue.h"
 #include "opal/mca/btl/umr/btl_umr_put_sgl.h"
@@ -234,6 +235,7 @@ int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_d
     const mca_btl_umr_memory_t *memory = direct->memory;
     mca_btl_umr_put_t *put;
     mca_btl_umr_walk_t *walk;
+    int rc;
 
     if (direct->start >= direct->end || direct->end > direct->layout->size
         || direct->end > direct->to->size || direct->end > memory->size
@@ -244,9 +246,10 @@ int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_d
     }
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    if (!endpoint->connected || endpoint->broken) {
+    rc = mca_btl_umr_endpoint_takes(endpoint);
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
-        return OPAL_ERR_UNREACH;
+        return rc;
     }
     put = mca_btl_umr_put_new(hca, direct->regions, direct->region_count);
     if (NULL != put && NULL == put->walk) {

@@ -57,7 +57,7 @@
 
 bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
 {
-    return endpoint->broken
+    return endpoint->broken && !endpoint->connecting
            && (!endpoint->connected
                || (endpoint->sq.posted == endpoint->sq.done && opal_list_is_empty(&endpoint->puts)
                    && !endpoint->draining && 0 == endpoint->receives));
@@ -69,8 +69,8 @@ static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t
     mca_btl_umr_hca_t *hca = lane->hca;
     mca_btl_umr_endpoint_t *old = lane->endpoint, *endpoint;
 
-    if (hca->lost || !mca_btl_umr_endpoint_drained(old) || MCA_BTL_UMR_GENERATION_MAX < generation
-        || 0 == mca_btl_umr_params.rebuilds) {
+    if (hca->lost || lane->making || !mca_btl_umr_endpoint_drained(old)
+        || MCA_BTL_UMR_GENERATION_MAX < generation || 0 == mca_btl_umr_params.rebuilds) {
         return false;
     }
     if (hca->failed && 1 < mca_btl_umr.hca_count && !mca_btl_umr_keysets_recover(hca)) {

@@ -73,20 +73,16 @@ bool mca_pml_umrddt_base_touches_managed(void)
            && opal_umrddt_gpu_has_context();
 }
 
-/** Returns true if the base PML may open CUDA IPC handles of memory that umrddt has open, too. */
-static bool both_map(const mca_pml_umrddt_comm_t *comm)
-{
-    return mca_pml_umrddt.base_maps && 0 != (MCA_PML_UMRDDT_BITS_COPY & comm->schemes);
-}
-
 /** Returns true if the base PML is to carry contiguous messages to or from this rank if it can. */
 static bool base_wanted(mca_pml_umrddt_comm_t *comm, int rank, int tag)
 {
     const bool internal = mca_pml_umrddt_is_internal(tag);
     const mca_pml_umrddt_peer_t *peer;
+    /* The base PML may open CUDA IPC handles of memory that umrddt has open, too. */
+    bool both_map = mca_pml_umrddt.base_maps && 0 != (MCA_PML_UMRDDT_BITS_COPY & comm->schemes);
 
     if (comm->bypass || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous
-        || (internal && !both_map(comm))) {
+        || (internal && !both_map)) {
         return true;
     }
     peer = mca_pml_umrddt_peer(comm, rank);

@@ -195,11 +195,6 @@ static inline __opal_attribute_always_inline__ void bounce_out(const watch_t *wa
 /** Mark of the callback: plain message, the base PML owns the request. */
 static uint64_t word_plain;
 
-static inline watch_t *word_watch(const void *word)
-{
-    return (watch_t *) ((uintptr_t) word & ~(WORD_FREED | WORD_WATCH));
-}
-
 /** Returns true if neither the callback nor the user's free has marked a word. */
 static inline bool word_is_new(const void *word)
 {
@@ -267,7 +262,7 @@ static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind
 {
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) request;
     ompi_communicator_t *comm = request->req_mpi_object.comm;
-    watch_t *watch = word_watch(word);
+    watch_t *watch = (watch_t *) ((uintptr_t) word & ~(WORD_FREED | WORD_WATCH));
     mca_pml_umrddt_recv_t *recv =
         (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
 

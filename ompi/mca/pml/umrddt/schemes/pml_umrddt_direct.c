@@ -295,7 +295,7 @@ static void write_done(void *context, int status)
     mca_pml_umrddt_send_t *send = context;
 
     if (OPAL_SUCCESS != status) {
-        mca_pml_umrddt_send_fail(send, true);
+        mca_pml_umrddt_send_fail(send, OPAL_ERR_TIMEOUT != status);
         return;
     }
     mca_pml_umrddt_send_finish(send, MPI_SUCCESS);

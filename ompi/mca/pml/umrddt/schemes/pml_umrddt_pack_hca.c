@@ -124,14 +124,19 @@ void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_ch
         .start = 0,
         .end = chunk->end - chunk->start,
     };
-    int rc;
+    const mca_pml_umrddt_chunk_t *last = mca_pml_umrddt_pack_slot(pack, pack->sent - 1);
+    int rc = OPAL_ERR_TIMEOUT;
 
     chunk->over = false;
-    rc =
-        mca_pml_umrddt.hca->put_direct(pack->hca.endpoint, &write, &pack->job.fin, hca_done, chunk);
+    /* without an answer to the last chunk, none was written */
+    if (0 == pack->sent || !last->over || OPAL_ERR_TIMEOUT != last->status) {
+        rc = mca_pml_umrddt.hca->put_direct(pack->hca.endpoint, &write, &pack->job.fin, hca_done,
+                                            chunk);
+    }
     if (OPAL_SUCCESS != rc) {
         /* nothing was posted; earlier writes still get their callbacks */
-        pack->hca.broken = pack->hca.broken || OPAL_ERR_OUT_OF_RESOURCE != rc;
+        pack->hca.broken =
+            pack->hca.broken || (OPAL_ERR_OUT_OF_RESOURCE != rc && OPAL_ERR_TIMEOUT != rc);
         pack->not_packed = true;
         mca_pml_umrddt_pack_chunk_over(pack, chunk);
         return;
@@ -319,7 +324,12 @@ bool mca_pml_umrddt_pack_hca_look(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_ch
         visible(pack, chunk, chunk->status);
         return true;
     }
-    pack->hca.broken = pack->hca.broken || OPAL_SUCCESS != chunk->status;
+    if (OPAL_ERR_TIMEOUT == chunk->status) {
+        pack->not_packed = true;
+        pack->sent = 0;
+    }
+    pack->hca.broken =
+        pack->hca.broken || (OPAL_SUCCESS != chunk->status && OPAL_ERR_TIMEOUT != chunk->status);
     mca_pml_umrddt_pack_chunk_over(pack, chunk);
     return true;
 }

@@ -61,7 +61,7 @@ static void put_done(void *context, int status)
     if (OPAL_SUCCESS != status) {
         mca_pml_umrddt.hca->keyset_release(held->keyset);
         held->keyset = NULL;
-        mca_pml_umrddt_send_fail(send, true);
+        mca_pml_umrddt_send_fail(send, OPAL_ERR_TIMEOUT != status);
         return;
     }
     mca_pml_umrddt_keyset_done(held->keyset);
@@ -117,8 +117,9 @@ static size_t remote_keys(mca_pml_umrddt_send_t *send)
 }
 
 /** The local keys are mapped, or (@p status) could not be: write. */
-static inline void write_mapped(mca_pml_umrddt_send_t *send, int status)
+static inline void write_mapped(void *context, int status)
 {
+    mca_pml_umrddt_send_t *send = context;
     held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     bool last = held->keyset->end == send->reply->end;
 
@@ -134,11 +135,6 @@ static inline void write_mapped(mca_pml_umrddt_send_t *send, int status)
         held->keyset = NULL;
         mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
     }
-}
-
-static void local_ready(void *context, int status)
-{
-    write_mapped(context, status);
 }
 
 /** Chunk at whose multiples local keys end; 0: contiguous layout. */
@@ -179,7 +175,7 @@ static bool map_local(void *owner)
         rc = mca_pml_umrddt.hca->keyset_map(MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout,
                                             send->memory, local_chunk(send), send->position,
                                             send->reply->end, mca_pml_umrddt.params.max_keys,
-                                            local_ready, send, &held->keyset);
+                                            write_mapped, send, &held->keyset);
     }
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
