@@ -18,7 +18,8 @@
  * - alltoallw: MPI_Alltoallw of a matrix that is transposed
  * - put: MPI_Put and MPI_Get, from and to GPU memory, in a window of MPI_Win_allocate
  * - file: MPI_File_write and MPI_File_read. Not with Open MPI 6.0.0rc2, which marks each file as
- *   one without GPU memory (OMPI_FILE_ASSERT_NO_ACCEL_BUF), whatever is asserted.
+ *   one without GPU memory (OMPI_FILE_ASSERT_NO_ACCEL_BUF), whatever is asserted
+ *   or requested (mpi_memory_alloc_kinds).
  */
 
 #include "layouts.h"

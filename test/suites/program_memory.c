@@ -8,9 +8,13 @@
 
 /* A heap in the memory of a GPU, for programs of other projects that compute on the CPU. The
  * software CUDA driver lets the CPU access such memory (touch=1), so a program runs unmodified
- * while MPI gets buffers in GPU memory. program_memory.py gives the heap to numpy and to PETSc. */
+ * while MPI gets buffers in GPU memory. program_memory.py gives the heap to numpy, to PETSc and to
+ * PyTorch. For PyTorch this library must be preloaded. */
 
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,10 +25,12 @@
 #define SMALL 1
 /* Before each block: its size, and where it is. The alignment of a block is that of its head. */
 #define HEAD 256
+#define MARK UINT64_C(0x756d726464742021)
 
 typedef struct {
     size_t size;
     uint64_t on_gpu;
+    uint64_t mark; /* of blocks in GPU memory: MARK */
 } head_t;
 
 static int (*mem_alloc)(uint64_t *, size_t);
@@ -87,6 +93,7 @@ static void *take(size_t size)
     }
     block->size = size;
     block->on_gpu = on_gpu;
+    block->mark = on_gpu ? MARK : 0;
     return (char *) block + HEAD;
 }
 
@@ -189,4 +196,75 @@ int program_memory_petsc_realloc(size_t size, int line, const char *function, co
     (void) file;
     *block = change(*block, size);
     return NULL == *block ? 55 : 0;
+}
+
+/* --- PyTorch: the functions of the C library that its library libc10 calls ----------------------
+ */
+
+extern void __libc_free(void *block);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+/* The addresses of libc10 and, so far, of blocks. */
+static uintptr_t code_begin, code_end, blocks_begin = UINTPTR_MAX, blocks_end;
+
+static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    const char *name = strrchr(info->dlpi_name, '/');
+    int i;
+
+    (void) size;
+    (void) unused;
+    if (NULL == name || 0 != strncmp(name, "/libc10.so", sizeof("/libc10.so") - 1)) {
+        return 0;
+    }
+    for (i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr) *header = info->dlpi_phdr + i;
+
+        if (PT_LOAD == header->p_type && 0 != (header->p_flags & PF_X)) {
+            code_begin = info->dlpi_addr + header->p_vaddr;
+            code_end = code_begin + header->p_memsz;
+        }
+    }
+    return 1;
+}
+
+/* Begins after program_memory_begin. Returns -1 if libc10 is not loaded, or if this library was not
+ * preloaded. */
+int program_memory_torch(void)
+{
+    return dlsym(RTLD_DEFAULT, "posix_memalign") == (void *) &posix_memalign
+                   && 1 == dl_iterate_phdr(find_code, NULL) && 0 != code_end
+               ? 0
+               : -1;
+}
+
+int posix_memalign(void **block, size_t alignment, size_t size)
+{
+    const uintptr_t caller = (uintptr_t) __builtin_return_address(0);
+    uintptr_t at = 0;
+
+    if (code_begin <= caller && caller < code_end && SMALL <= size && alignment <= HEAD) {
+        at = (uintptr_t) take(size);
+    }
+    if (0 != at) {
+        /* PyTorch runs in one thread here. */
+        blocks_begin = at < blocks_begin ? at : blocks_begin;
+        blocks_end = blocks_end <= at ? at + 1 : blocks_end;
+        *block = (void *) at;
+        return 0;
+    }
+    *block = __libc_memalign(alignment, size);
+    return NULL == *block && 0 < size ? ENOMEM : 0;
+}
+
+void free(void *block)
+{
+    const uintptr_t at = (uintptr_t) block;
+
+    if (blocks_begin <= at && at < blocks_end && 0 == at % HEAD && MARK == head(block)->mark
+        && 0 != head(block)->on_gpu) {
+        give(block);
+    } else {
+        __libc_free(block);
+    }
 }

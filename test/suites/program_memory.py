@@ -1,7 +1,7 @@
 # Copyright (c) 2026      The umrddt authors. All rights reserved.
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
-"""Puts the arrays of numpy, or what PETSc allocates, into the memory of software GPUs (program_memory.c)."""
+"""Puts the arrays of numpy, or what PETSc or PyTorch allocate, into the memory of software GPUs (program_memory.c)."""
 
 import ctypes
 import os
@@ -57,4 +57,16 @@ def for_petsc(path):
                                  library.program_memory_petsc_realloc)
     if error:
         raise SystemExit("program_memory: PetscMallocSet failed (%d)" % error)
+    return library
+
+
+def for_torch():
+    """From now on the tensors of PyTorch are in GPU memory, those of the CPU too. The library must be preloaded."""
+    library = begin()
+    if library is None:
+        return None
+    import torch  # pylint: disable=import-outside-toplevel
+    torch.set_num_threads(1)
+    if library.program_memory_torch():
+        raise SystemExit("program_memory: PyTorch's allocations cannot be replaced")
     return library

@@ -135,6 +135,7 @@ job() {
     fi
     # Open MPI's limitation: btl/tcp finds no route from a machine's own address to itself.
     export "OMPI_MCA_btl_tcp_if_include=${OMPI_MCA_btl_tcp_if_include-lo}"
+    export UMRDDT_TEST_PRELOAD=$scratch/program_counters.so
     unset UMRDDT_TEST_PROGRAM_MEMORY
     case $with in
     hca)
@@ -144,10 +145,11 @@ job() {
     gpu)
         prefix=(umrddt_sim --gpus 2 env -u LD_PRELOAD)
         export UMRDDT_GPU=touch=1 UMRDDT_TEST_PROGRAM_MEMORY=$scratch/program_memory.so
+        UMRDDT_TEST_PRELOAD+=${preload:+:$UMRDDT_TEST_PROGRAM_MEMORY}
         ;;
     esac
-    UMRDDT_TEST_COUNTERS=$scratch/$name.counters UMRDDT_TEST_PRELOAD=$scratch/program_counters.so PYTHONHASHSEED=0 \
-        PYTHONDONTWRITEBYTECODE=1 "$here/../limit" --part "${limit:-300}" "${prefix[@]}" mpirun -n "$ranks" "${mca[@]}" \
+    UMRDDT_TEST_COUNTERS=$scratch/$name.counters PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
+        "$here/../limit" --part "${limit:-300}" "${prefix[@]}" mpirun -n "$ranks" "${mca[@]}" \
         sh -c 'LD_PRELOAD=$UMRDDT_TEST_PRELOAD${LD_PRELOAD:+:$LD_PRELOAD} exec "$@"' sh "$@" >"$scratch/$name.out" 2>&1
 }
 
@@ -190,6 +192,8 @@ ended() {
     fi
 }
 
+# Not empty: program_memory.so is preloaded, for PyTorch.
+preload=''
 settings=()
 failed=0
 command -v umrddt_sim >/dev/null || skip "no umrddt_sim: configured without libibverbs"
