@@ -48,8 +48,9 @@ static const char usage[] =
     "  --seconds N    start no further measurement after N seconds (default: 100)\n"
     "  --help, --version\n"
     "\n"
-    "Parameters that cannot be measured (no HCA, no GPU, or no umrddt) keep their defaults, and the\n"
-    "file marks them. The exit status is 0 if the file was written.\n";
+    "Parameters that cannot be measured (no HCA, no GPU) keep their defaults, and the file marks them.\n"
+    "Without --mca pml umrddt no file is written, and --dry is required. The exit status is 0 if the\n"
+    "file was written.\n";
 
 void tune_progress(tune_t *tune, const char *what)
 {
@@ -184,10 +185,18 @@ static void prepare(tune_t *tune, const tune_options_t *options)
         tune->of += 1 + (tune->umrddt ? 1 : 0) + (tune->gpu ? 1 : 0);
     }
     opal_umrddt_tuning_default(&tune->tuning);
+}
+
+/* Returns false if umrddt could not use a tuning file of this job, which must not replace another.
+ */
+static bool is_active(const tune_t *tune, const tune_options_t *options)
+{
     if (!tune->umrddt && 0 == tune->rank) {
-        fprintf(stderr, "umrddt_tune: umrddt is not the PML (use --mca pml umrddt); HCAs and "
-                        "messages between GPUs are not measured\n");
+        fprintf(stderr, "umrddt_tune: umrddt is not the PML (use --mca pml umrddt); %s\n",
+                options->dry ? "HCAs and messages between GPUs are not measured"
+                             : "no tuning file is written (--dry prints the table without one)");
     }
+    return tune->umrddt || options->dry;
 }
 
 /* Run the measurements, within the time limit. */
@@ -254,7 +263,8 @@ int main(int argc, char **argv)
         return 2;
     }
     prepare(&tune, &options);
-    status = 0 == tune.rank && !tune_report_open(&options, &report) ? 1 : 0;
+    status =
+        !is_active(&tune, &options) || (0 == tune.rank && !tune_report_open(&options, &report));
     MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     if (0 == status) {
         measure(&tune);

@@ -60,15 +60,23 @@ step()
     echo "$what: good ($((SECONDS - begin)) s)"
 }
 
-version=$(sed -n 's/^AC_INIT(\[umrddt\], \[\([^]]*\)\].*/\1/p' "$top/configure.ac")
-tarball=$scratch/umrddt-$version.tar.gz
 if [ -f "$build" ]; then
+    tarball=$scratch/$(basename "$build")
     cp "$build" "$tarball" || die "there is no tarball"
 else
     [ -e "$build/config.status" ] || die "$build is not a configured build tree (./quickstart makes one)"
+    name=umrddt-$(sed -n 's/^S\["PACKAGE_VERSION"\]="\(.*\)"/\1/p' "$build/config.status").tar.gz
+    tarball=$scratch/$name
     step "make dist" make -C "$build" dist
-    mv "$build/umrddt-$version.tar.gz" "$tarball" || die "there is no tarball"
+    mv "$build/$name" "$tarball" || die "there is no tarball"
+    step "make dist once more" make -C "$build" dist
+    cmp "$build/$name" "$tarball" || die "two tarballs of one tree differ"
+    rm "$build/$name"
+    echo "two tarballs of one tree are the same"
 fi
+# A snapshot has a version of its own; debian/changelog has that of the release.
+version=$(tar -tzf "$tarball" | sed -n '1s|^umrddt-\([^/]*\)/.*|\1|p')
+release=$("$top/contrib/version" --release)
 
 # --- without autotools ----------------------------------------------------------------------------------------
 
@@ -194,7 +202,7 @@ there()
 
 sources()
 {
-    mkdir "$place" && cp "$tarball" "$place/openmpi-umrddt_$version.orig.tar.gz" && tar -C "$place" -xzf "$tarball" &&
+    mkdir "$place" && cp "$tarball" "$place/openmpi-umrddt_$release.orig.tar.gz" && tar -C "$place" -xzf "$tarball" &&
         cp -r "$top/contrib/dist/debian" "$place/umrddt-$version/debian"
 }
 

@@ -476,6 +476,13 @@ int main(int argc, char **argv)
     if (0 <= status) {
         return status;
     }
+    /* Options of --explain may precede it; --gpu has no number then. */
+    for (i = 1; i < argc && 0 != strcmp("--help", argv[i]) && 0 != strcmp("--version", argv[i]);
+         ++i) {
+        if (0 == strncmp("--explain", argv[i], strlen("--explain"))) {
+            return info_explain_main(argc, argv);
+        }
+    }
     for (i = 1; i < argc && '-' == argv[i][0]; ++i) {
         if (0 == strcmp("--help", argv[i])) {
             usage(stdout);
@@ -484,9 +491,6 @@ int main(int argc, char **argv)
         if (0 == strcmp("--version", argv[i])) {
             printf("umrddt_info %s\n", UMRDDT_VERSION);
             return 0;
-        }
-        if (0 == strncmp("--explain", argv[i], strlen("--explain"))) {
-            return info_explain_main(argc, argv);
         }
         if (0 == strcmp("--selftest", argv[i])) {
             devices_only = true;

@@ -10,15 +10,14 @@
  * @file
  *
  * The summary of the job that rank 0 prints in MPI_Finalize (pml_umrddt_stats). Sums of the
- * counters of all processes; pml_umrddt_pvars.c has the counters of one process. Rank 0 prints
- * those, too, because mpirun mixes lines of several processes.
+ * counters of all processes, and the least and the most of one; pml_umrddt_pvars.c has the counters
+ * of one process. Rank 0 prints those, too, because mpirun mixes lines of several processes.
  */
 
 #include "ompi_config.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "opal/util/proc.h"
 
@@ -33,7 +32,6 @@ typedef struct report_t {
     mca_btl_umr_stats_t hca;
 } report_t;
 
-#define VALUES (sizeof(report_t) / sizeof(uint64_t))
 _Static_assert(0 == sizeof(report_t) % sizeof(uint64_t), "a report has only counters");
 
 /** A line of the summary. */
@@ -92,16 +90,22 @@ static const line_t lines[] = {
 
 #define LINES (sizeof(lines) / sizeof(lines[0]))
 
-/** The value of a line. */
-static uint64_t value_of(const uint64_t *sum, size_t line)
+/** What rank 0 has collected. */
+typedef struct totals_t {
+    uint64_t hcas, gpus;                            /**< processes with an HCA, with a GPU */
+    uint64_t sum[LINES], least[LINES], most[LINES]; /**< of all processes; of one of them */
+} totals_t;
+
+/** The value of a line in the report of a process. */
+static uint64_t value_of(const uint64_t *values, size_t line)
 {
     uint64_t value = 0;
 
     if (0 < lines[line].offset) {
-        return sum[lines[line].offset / sizeof(*sum)];
+        return values[lines[line].offset / sizeof(*values)];
     }
     while (++line < LINES && !lines[line].heads) {
-        value += value_of(sum, line);
+        value += value_of(values, line);
     }
     return value;
 }
@@ -109,70 +113,66 @@ static uint64_t value_of(const uint64_t *sum, size_t line)
 /** Add the report of a process, which its performance variables follow. */
 static void add(uint32_t rank, const void *theirs, void *context)
 {
-    const uint64_t *values = theirs;
+    const report_t *report = theirs;
     const opal_process_name_t name = {OPAL_PROC_MY_NAME.jobid, rank};
-    uint64_t *sum = context;
+    totals_t *totals = context;
 
-    for (size_t i = 0; i < VALUES; ++i) {
-        sum[i] += values[i];
+    totals->hcas += report->has_hca;
+    totals->gpus += report->has_gpu;
+    for (size_t i = 0; i < LINES; ++i) {
+        const uint64_t value = value_of(theirs, i);
+
+        totals->sum[i] += value;
+        /* rank 0 begins with its own report */
+        totals->least[i] = 0 == rank || value < totals->least[i] ? value : totals->least[i];
+        totals->most[i] = totals->most[i] < value ? value : totals->most[i];
     }
     if (0 == OPAL_PROC_MY_NAME.vpid && MCA_PML_UMRDDT_STATS_ALL == mca_pml_umrddt.params.stats) {
-        mca_pml_umrddt_pvars_print(&name, values + VALUES);
+        mca_pml_umrddt_pvars_print(&name, (const uint64_t *) (report + 1));
     }
 }
 
-static void report(report_t *mine)
+static void print(const totals_t *totals, uint32_t found, uint32_t job)
 {
-    memset(mine, 0, sizeof(*mine));
-    mine->has_hca = NULL != mca_pml_umrddt.hca;
-    mine->has_gpu = NULL != mca_pml_umrddt.gpu;
-    mine->counters = mca_pml_umrddt.counters;
-    if (NULL != mca_pml_umrddt.hca) {
-        mine->hca = *mca_pml_umrddt.hca->stats();
-    }
-}
-
-static void print(const uint64_t *sum, uint32_t found, uint32_t job)
-{
-    const uint64_t hcas = sum[offsetof(report_t, has_hca) / sizeof(*sum)];
-    const uint64_t gpus = sum[offsetof(report_t, has_gpu) / sizeof(*sum)];
-
     MCA_PML_UMRDDT_LOG("statistics of %u of %u processes, %" PRIu64 " with an HCA, %" PRIu64
                        " with a GPU; base PML %s",
-                       found, job, hcas, gpus,
+                       found, job, totals->hcas, totals->gpus,
                        mca_pml_umrddt.host_component.pmlm_version.mca_component_name);
-    if (0 == hcas && 0 == gpus) {
+    if (0 == totals->hcas && 0 == totals->gpus) {
         MCA_PML_UMRDDT_LOG("  umrddt took no part: no HCA (%s), no GPU (%s)",
                            mca_pml_umrddt.hca_why_not, mca_pml_umrddt.gpu_why_not);
         return;
     }
+    MCA_PML_UMRDDT_LOG("  %-40s %13s %11s %11s", "", "sum", "min", "max");
     for (size_t i = 0; i < LINES; ++i) {
-        const uint64_t value = value_of(sum, i);
-
-        if (lines[i].heads) {
-            MCA_PML_UMRDDT_LOG("  %-40s %16" PRIu64, lines[i].text, value);
-        } else if (0 < value) {
-            MCA_PML_UMRDDT_LOG("    %-38s %16" PRIu64, lines[i].text, value);
+        if (lines[i].heads || 0 < totals->sum[i]) {
+            MCA_PML_UMRDDT_LOG("  %s%-*s %13" PRIu64 " %11" PRIu64 " %11" PRIu64,
+                               lines[i].heads ? "" : "  ", lines[i].heads ? 40 : 38, lines[i].text,
+                               totals->sum[i], totals->least[i], totals->most[i]);
         }
     }
 }
 
 void mca_pml_umrddt_stats_print(void)
 {
-    const size_t count = VALUES + mca_pml_umrddt_pvars_count();
-    uint64_t sum[VALUES] = {0}, *mine = malloc(count * sizeof(*mine));
+    const size_t size = sizeof(report_t) + mca_pml_umrddt_pvars_count() * sizeof(uint64_t);
+    totals_t totals = {0};
+    report_t *mine = calloc(1, size);
     uint32_t found, job;
-    report_t own;
 
     if (NULL == mine) {
         return;
     }
-    report(&own);
-    memcpy(mine, &own, sizeof(own));
-    mca_pml_umrddt_pvars_read(mine + VALUES);
-    found = mca_pml_umrddt_gather(mine, count * sizeof(*mine), add, sum, &job);
+    mine->has_hca = NULL != mca_pml_umrddt.hca;
+    mine->has_gpu = NULL != mca_pml_umrddt.gpu;
+    mine->counters = mca_pml_umrddt.counters;
+    if (NULL != mca_pml_umrddt.hca) {
+        mine->hca = *mca_pml_umrddt.hca->stats();
+    }
+    mca_pml_umrddt_pvars_read((uint64_t *) (mine + 1));
+    found = mca_pml_umrddt_gather(mine, size, add, &totals, &job);
     free(mine);
     if (0 == OPAL_PROC_MY_NAME.vpid) {
-        print(sum, found, job);
+        print(&totals, found, job);
     }
 }
