@@ -4,10 +4,9 @@
 """Sphinx's settings: "./quickstart docs", or sphinx-build -b html docs DIR. Nothing but Sphinx itself is needed."""
 
 import os
-import re
+import subprocess
 
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configure.ac"), encoding="utf-8") as f:
-    release = re.search(r"AC_INIT\(\[umrddt\], \[([^\]]+)\]", f.read()).group(1)
+release = subprocess.check_output([os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "contrib", "version")], text=True).strip()
 
 project = "umrddt"
 author = "The umrddt authors"
