@@ -256,12 +256,10 @@ typedef struct mca_btl_umr_stats_t {
     X(receive_bytes, shared_bytes_now, true, \
       "Memory of the receives that they share (present value)") \
     X(hca_errors, errors, false, "Completions with an error") \
-    X(endpoints_rebuilt, endpoints_rebuilt, false, \
-      "Queue pairs to peers that replaced a broken one") \
+    X(endpoints_rebuilt, endpoints_rebuilt, false, "Queue pairs that replaced a broken one") \
     X(peers_refused, peers_refused, false, "Peers without queue pairs (btl_umr_max_peers)") \
     X(maps_rebuilt, maps_rebuilt, false, "Queue pairs for mappings that replaced a failed one") \
-    X(probe_wait_us, probe_wait_us, false, \
-      "Microseconds that messages waited for answers of lanes that were not in use before")
+    X(probe_wait_us, probe_wait_us, false, "Microseconds that messages waited for new lanes")
 /* clang-format on */
 
 /** The functions of the HCA. Every entry is set. */
