@@ -182,9 +182,8 @@ static int run_queue(opal_list_t *list)
  * are those whose flag is as it was, but not in each pass (mca_pml_umrddt_watch). */
 static int run_polled(void)
 {
-    const bool all =
-        0
-        == __atomic_load_n(&mca_pml_umrddt.ticks, __ATOMIC_RELAXED) % MCA_PML_UMRDDT_NOTICE_PERIOD;
+    const uint32_t pass =
+        __atomic_load_n(&mca_pml_umrddt.ticks, __ATOMIC_RELAXED) % MCA_PML_UMRDDT_NOTICE_PERIOD;
     opal_list_t *list = &mca_pml_umrddt.polled;
     opal_list_item_t *item = opal_list_get_first(list), *next;
     int done = 0;
@@ -194,7 +193,7 @@ static int run_polled(void)
         mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) item;
 
         next = (opal_list_item_t *) item->opal_list_next;
-        if (OPAL_LIKELY(NULL != wait->flag && !all)
+        if (OPAL_LIKELY(NULL != wait->flag && 0 != pass)
             && OPAL_LIKELY(__atomic_load_n(wait->flag, __ATOMIC_RELAXED) - wait->base
                            >= wait->range)) {
             continue;

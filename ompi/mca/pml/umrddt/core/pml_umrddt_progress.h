@@ -70,9 +70,8 @@ void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), voi
  * As mca_pml_umrddt_wait, for a flag in memory. The entry stays in the list while @p retry is
  * called, and a retry that returns true has cancelled the wait. Only from progress.
  *
- * @param[in] flag   retry is called when flag - base < range, and in each
- *                   MCA_PML_UMRDDT_NOTICE_PERIOD-th pass. NULL: in each pass. A retry may set it
- * later (wait->flag, wait->base)
+ * @param[in] flag   retry is called when flag - base < range, and now and then (run_polled). NULL:
+ *                   in each pass. A retry may set it later (wait->flag, wait->base)
  */
 void mca_pml_umrddt_watch(mca_pml_umrddt_wait_t *wait, const volatile uint32_t *flag, uint32_t base,
                           uint32_t range, bool (*retry)(void *), void *owner);

@@ -259,8 +259,9 @@ static void notify_sender(mca_pml_umrddt_recv_t *recv, int rc)
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
-    } else
+    } else {
         mca_pml_umrddt_poll(&recv->wait, host_received, recv);
+    }
 }
 
 /**
@@ -304,8 +305,9 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
     rc = get_overflow(recv);
     if (OMPI_SUCCESS != rc) {
         notify_sender(recv, rc);
-    } else
+    } else {
         mca_pml_umrddt_poll(&recv->wait, posted, recv);
+    }
 }
 
 /** The text of a reason for a fallback: a counter's help. */

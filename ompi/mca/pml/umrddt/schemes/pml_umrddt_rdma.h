@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Services shared by the RDMA schemes, which write between the buffers of both sides: of the
- * receiver and of the sender (pml_umrddt_rdma.c). Read
+ * Services shared by the RDMA schemes, which write between the buffers of both sides. Read
  * pml_umrddt_scheme.h first. Progress thread only, except functions for the envelope.
  */
 

@@ -353,15 +353,16 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     return mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, reply);
 }
 
+/** In another state than MAPPING, a NACK came before, and GPU memory is flushed for a fallback. */
 static void keys_ready(void *context, int status)
 {
     mca_pml_umrddt_recv_t *recv = context;
 
-    if (OPAL_SUCCESS != status) {
+    if (MCA_PML_UMRDDT_RECV_MAPPING == recv->state && OPAL_SUCCESS == status) {
+        mca_pml_umrddt_recv_request_credit(recv);
+    } else if (MCA_PML_UMRDDT_RECV_MAPPING == recv->state) {
         mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_keys);
-        return;
     }
-    mca_pml_umrddt_recv_request_credit(recv);
 }
 
 /** Chunk at whose multiples rounds end; 0: contiguous layout, the sender may cut it anywhere. */
