@@ -181,7 +181,9 @@ bool test_end_good(const test_end_t *end)
     } else {
         OK(cuMemcpyDtoH_v2(seen, (CUdeviceptr) (uintptr_t) end->memory, end->bytes));
     }
-    for (i = 0; i < end->bytes && seen[i] == end->expected[i]; ++i) {
+    i = 0 == memcmp(seen, end->expected, end->bytes) ? end->bytes : 0;
+    while (i < end->bytes && seen[i] == end->expected[i]) {
+        ++i;
     }
     if (i < end->bytes) {
         fprintf(stderr, "byte %zu of %zu, kind %d: %02x, not %02x\n", i, end->bytes,

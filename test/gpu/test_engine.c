@@ -112,12 +112,12 @@ static void random_copy(int how)
     test_end_free(&ends[1]);
 }
 
-/* (In test/run --all: twice as many.) */
+/* (In test/run --all: four times as many.) */
 static void random_copies(int how, int scheme, unsigned count)
 {
     unsigned i;
 
-    count *= NULL != getenv("UMRDDT_TEST_ALL") ? 2 : 1;
+    count *= NULL != getenv("UMRDDT_TEST_ALL") ? 4 : 1;
     (void) test_params(how, scheme);
     for (i = 0; i < count; ++i) {
         typegen_seed(&test_dice, seed + i);
@@ -129,17 +129,17 @@ static void random_copies(int how, int scheme, unsigned count)
 
 static void by_auto(void)
 {
-    random_copies(OPAL_UMRDDT_GPU_HOW_AUTO, 0, 150);
+    random_copies(OPAL_UMRDDT_GPU_HOW_AUTO, 0, 75);
 }
 
 static void by_blocks(void)
 {
-    random_copies(OPAL_UMRDDT_GPU_HOW_BLOCKS, 0, 50);
+    random_copies(OPAL_UMRDDT_GPU_HOW_BLOCKS, 0, 25);
 }
 
 static void by_driver(void)
 {
-    random_copies(OPAL_UMRDDT_GPU_HOW_DRIVER, 0, 100);
+    random_copies(OPAL_UMRDDT_GPU_HOW_DRIVER, 0, 50);
 }
 
 static void by_kernels(void)
@@ -147,7 +147,7 @@ static void by_kernels(void)
     int scheme;
 
     for (scheme = 0; scheme < OPAL_UMRDDT_GPU_SCHEMES; ++scheme) {
-        random_copies(OPAL_UMRDDT_GPU_HOW_KERNEL, scheme, 30);
+        random_copies(OPAL_UMRDDT_GPU_HOW_KERNEL, scheme, 15);
     }
 }
 
@@ -157,14 +157,14 @@ static void without_kernels(void)
     const opal_umrddt_gpu_engine_stats_t before = test_stats();
 
     all_there = false;
-    random_copies(OPAL_UMRDDT_GPU_HOW_AUTO, 0, 75);
+    random_copies(OPAL_UMRDDT_GPU_HOW_AUTO, 0, 38);
     CHECK(before.launches == test_stats().launches);
 }
 
 static void without_peers(void)
 {
     all_there = false;
-    random_copies(OPAL_UMRDDT_GPU_HOW_KERNEL, 0, 75);
+    random_copies(OPAL_UMRDDT_GPU_HOW_KERNEL, 0, 38);
     CHECK(0 < test_stats().launches && 0 < test_stats().driver_copies);
 }
 

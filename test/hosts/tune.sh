@@ -58,7 +58,7 @@ has '^# near_latency '
 # as if there had been time to measure the HCA, too
 sed -i 's/^# hca_latency .*/hca_latency 777/' "$config"/umrddt/model-*.txt
 far=$(figure far_latency)
-tune h1:2 --seconds 4
+tune h1:2 --seconds 2
 silent 'made anew'
 says '^\* near_latency '
 says '^\+ far_latency '
