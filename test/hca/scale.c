@@ -19,6 +19,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 
 #include <infiniband/mlx5dv.h>
 
@@ -395,6 +396,62 @@ static void bound_of_peers(void)
     }
 }
 
+/** A thread that opens a peer. */
+struct opener {
+    pthread_t thread;
+    pthread_barrier_t *together;
+    opal_proc_t *proc;
+    mca_btl_umr_endpoint_t *endpoint;
+    int rc;
+};
+
+static void *open_one(void *argument)
+{
+    struct opener *opener = argument;
+
+    (void) pthread_barrier_wait(opener->together);
+    opener->rc = harness.hca->endpoint_get(opener->proc, &opener->endpoint);
+    return NULL;
+}
+
+/**
+ * The last place of btl_umr_max_peers=8, which three threads want at the same time: two for one
+ * peer, one for another. The commands are slow. One of the peers gets it.
+ */
+static void bound_of_threads(void)
+{
+    int (*faults)(const char *, int) =
+        (int (*)(const char *, int)) dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    opal_proc_t *others[2] = {name_new(100), name_new(101)};
+    struct opener openers[3];
+    pthread_barrier_t together;
+
+    CHECK(MPI_THREAD_MULTIPLE == harness.threads, "run this with HCA_THREADS=1");
+    CHECK(NULL != faults, "only the software HCA has faults");
+    (void) peers_open(6);
+    pthread_barrier_init(&together, NULL, 3);
+    (void) faults("slow:1-:100000", 1);
+    for (int i = 0; i < 3; ++i) {
+        openers[i] = (struct opener){.together = &together, .proc = others[i / 2]};
+        CHECK(0 == pthread_create(&openers[i].thread, NULL, open_one, &openers[i]), "thread");
+    }
+    for (int i = 0; i < 3; ++i) {
+        pthread_join(openers[i].thread, NULL);
+    }
+    (void) faults("", 1);
+    pthread_barrier_destroy(&together);
+    CHECK(openers[0].rc == openers[1].rc && openers[0].endpoint == openers[1].endpoint,
+          "two threads, one peer: %d and %d", openers[0].rc, openers[1].rc);
+    CHECK(OPAL_SUCCESS == openers[0].rc || OPAL_SUCCESS == openers[2].rc, "%d and %d",
+          openers[0].rc, openers[2].rc);
+    CHECK(8 == stats->endpoints_now && 1 == stats->peers_refused, "%llu endpoints, %llu refused",
+          (unsigned long long) stats->endpoints_now, (unsigned long long) stats->peers_refused);
+    peers_close();
+    free(others[0]);
+    free(others[1]);
+}
+
 /* ------------------------------------------------------------------------------------------- *
  * Shared receives. (Run with btl_umr_srq_depth=8.)
  * ------------------------------------------------------------------------------------------- */
@@ -610,6 +667,7 @@ static void receives_fail(void)
 const struct test scale_tests[] = {
     {"many_peers", many_peers},
     {"bound_of_peers", bound_of_peers},
+    {"bound_of_threads", bound_of_threads},
     {"shares", shares},
     {"broken_with_fins", broken_with_fins},
     {"broken_in_silence", broken_in_silence},

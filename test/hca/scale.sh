@@ -14,6 +14,10 @@ for peers in 2 64 1024; do
     hca "$peers peers" "" "" many_peers
 done
 hca "a bound on peers" "" "--mca btl_umr_max_peers 8" bound_of_peers
+HCA_THREADS=1
+export HCA_THREADS
+hca "a bound on peers, and threads" "" "--mca btl_umr_max_peers 8" bound_of_threads
+unset HCA_THREADS
 UMRDDT_TEST_PEERS=64
 hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers
 hca "a device without shared receives" srqs=0 "" many_peers fin_credits

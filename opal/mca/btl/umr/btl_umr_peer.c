@@ -380,9 +380,19 @@ static bool admitted(mca_btl_umr_peer_t *peer)
 static int open_peer(mca_btl_umr_peer_t *peer, mca_btl_umr_endpoint_t **result)
 {
     int rc = OPAL_ERR_UNREACH;
+    bool first;
 
+    while (OPAL_UNLIKELY(peer->opening)) {
+        mca_btl_umr_commands_look(peer->lanes[0].hca);
+    }
     if (0 < peer->lane_count && !admitted(peer)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    first = !peer->open;
+    if (first) {
+        /* It counts at once: meanwhile other threads may open other peers. */
+        peer->opening = true;
+        ++mca_btl_umr.peers_open;
     }
     for (uint32_t i = 0; i < peer->lane_count && OPAL_SUCCESS != rc; ++i) {
         rc = mca_btl_umr_endpoint_make(peer, &peer->lanes[i]);
@@ -390,9 +400,10 @@ static int open_peer(mca_btl_umr_peer_t *peer, mca_btl_umr_endpoint_t **result)
             *result = peer->lanes[i].endpoint;
         }
     }
-    if (OPAL_SUCCESS == rc && !peer->open) {
-        peer->open = true;
-        ++mca_btl_umr.peers_open;
+    if (first) {
+        peer->opening = false;
+        peer->open = OPAL_SUCCESS == rc;
+        mca_btl_umr.peers_open -= peer->open ? 0 : 1;
     }
     return rc;
 }

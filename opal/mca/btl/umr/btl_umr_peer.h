@@ -51,6 +51,7 @@ struct mca_btl_umr_peer_t {
     opal_object_t super;
     opal_process_name_t name;
     bool open;           /**< it has queue pairs, and counts for btl_umr_max_peers */
+    bool opening;        /**< a thread creates its first one, and it counts too */
     bool refused;        /**< it got none because of that */
     bool has_choice;     /**< the lanes differ in their distance to system memory */
     uint32_t lane_count; /**< 0: no remote HCA is reachable */
