@@ -319,14 +319,17 @@ int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
 {
     sim.count.commands++;
     if (makes_something(hdr)) {
+        const bool asks = is_question(hdr);
+
+        if (!asks) {
+            slow_down();
+        }
         if (0 != (sim.gone & 1u << ctx->device)) {
             return EIO;
         }
-        if (!is_question(hdr)) {
-            const struct fault *fault;
+        if (!asks) {
+            const struct fault *fault = sim_fault(FAULT_command);
 
-            slow_down();
-            fault = sim_fault(FAULT_command);
             if (NULL != fault) {
                 return 0 == fault->how ? ENOMEM : (int) fault->how;
             }

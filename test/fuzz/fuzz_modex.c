@@ -91,6 +91,12 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
     lane->endpoint->generation = generation;
 }
 
+/* There is no other thread that makes a queue pair. */
+void mca_btl_umr_commands_look(mca_btl_umr_hca_t *hca)
+{
+    FUZZ_CHECK(NULL == hca);
+}
+
 int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     uint32_t i = (uint32_t) (lane - peer->lanes);
