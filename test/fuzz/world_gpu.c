@@ -38,6 +38,7 @@ typedef struct played_t {
     bool here;
     bool over;
     int status;
+    uint32_t flag; /* 1: over */
 } played_t;
 
 static const opal_umrddt_gpu_driver_t *driver; /* for the components */
@@ -349,7 +350,7 @@ int __wrap_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
     /* there is memory, and the driver is well */
     FUZZ_CHECK(OPAL_SUCCESS == rc && OPAL_SUCCESS == __real_opal_umrddt_gpu_copy_wait(real));
     inside = false;
-    *played = (played_t){true, !world.slow_copies, OPAL_SUCCESS};
+    *played = (played_t){true, !world.slow_copies, OPAL_SUCCESS, world.slow_copies ? 0 : 1};
     ++world.copies_now;
     *copy = (opal_umrddt_gpu_copy_t *) played;
     return OPAL_SUCCESS;
@@ -392,6 +393,21 @@ int __wrap_opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy)
                                      : OPAL_ERR_RESOURCE_BUSY;
 }
 
+bool __real_opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volatile uint32_t **flag,
+                                      uint32_t *until);
+bool __wrap_opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volatile uint32_t **flag,
+                                      uint32_t *until);
+bool __wrap_opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volatile uint32_t **flag,
+                                      uint32_t *until)
+{
+    if (inside) {
+        return __real_opal_umrddt_gpu_copy_flag(copy, flag, until);
+    }
+    *flag = &((played_t *) copy)->flag;
+    *until = 1;
+    return true;
+}
+
 bool world_copy_done(uint32_t i, int status)
 {
     played_t *found[WORLD_MANY];
@@ -406,6 +422,7 @@ bool world_copy_done(uint32_t i, int status)
         return false;
     }
     found[i % count]->over = true;
+    found[i % count]->flag = 1;
     found[i % count]->status = status;
     return true;
 }
