@@ -314,7 +314,7 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
             }
         }
         if (OPAL_LIKELY(!failed)) {
-            const int own = mca_coll_umrddt_wait_data(&direct->requests[0]);
+            const int own = mca_coll_umrddt_wait_one(&direct->requests[0], true);
 
             failed = OMPI_SUCCESS != own;
             mca_coll_umrddt_note(&rc, own);

@@ -181,8 +181,7 @@ void mca_coll_umrddt_piece_of(const mca_coll_umrddt_part_t *whole, int i, int n,
 
 static int wait_for(direct_t *direct, int i)
 {
-    return i < direct->receives ? mca_coll_umrddt_wait_data(&direct->requests[i])
-                                : mca_coll_umrddt_wait_one(&direct->requests[i]);
+    return mca_coll_umrddt_wait_one(&direct->requests[i], i < direct->receives);
 }
 
 int mca_coll_umrddt_wait_all(direct_t *direct, int rc)

@@ -162,19 +162,14 @@ int mca_coll_umrddt_post_recv(mca_coll_umrddt_direct_t *direct, ompi_communicato
 int mca_coll_umrddt_copy_part(mca_coll_umrddt_direct_t *direct, const mca_coll_umrddt_part_t *from,
                               const mca_coll_umrddt_part_t *to);
 
-/** Wait for a message. Open MPI does not free the request of one that failed. @return its error */
-static inline int mca_coll_umrddt_wait_one(ompi_request_t **request)
-{
-    const int rc = ompi_request_wait(request, MPI_STATUS_IGNORE);
-
-    if (OPAL_UNLIKELY(MPI_REQUEST_NULL != *request)) {
-        (void) ompi_request_free(request);
-    }
-    return rc;
-}
-
-/** The same for data of another process. @return MPI_ERR_OTHER: it has failed to get that */
-static inline int mca_coll_umrddt_wait_data(ompi_request_t **request)
+/**
+ * Wait for a message. Open MPI does not free the request of one that failed.
+ *
+ * @param[in] data  it brings data of another process
+ *
+ * @return its error; MPI_ERR_OTHER: the other process has failed to get the data
+ */
+static inline int mca_coll_umrddt_wait_one(ompi_request_t **request, bool data)
 {
     ompi_status_public_t status = {._ucount = 0};
     const int rc = ompi_request_wait(request, &status);
@@ -182,7 +177,7 @@ static inline int mca_coll_umrddt_wait_data(ompi_request_t **request)
     if (OPAL_UNLIKELY(MPI_REQUEST_NULL != *request)) {
         (void) ompi_request_free(request);
     }
-    return OMPI_SUCCESS == rc && 0 == status._ucount ? MPI_ERR_OTHER : rc;
+    return OMPI_SUCCESS == rc && data && 0 == status._ucount ? MPI_ERR_OTHER : rc;
 }
 
 /**

@@ -103,8 +103,7 @@ static bool have_ended(work_t *work, ompi_request_t **requests, int receives, in
             return false;
         }
         --*n;
-        note(work, *n < receives ? mca_coll_umrddt_wait_data(&requests[*n])
-                                 : mca_coll_umrddt_wait_one(&requests[*n]));
+        note(work, mca_coll_umrddt_wait_one(&requests[*n], *n < receives));
     }
     return true;
 }

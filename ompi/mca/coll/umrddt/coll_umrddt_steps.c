@@ -314,8 +314,7 @@ static bool has_ended(direct_t *direct, ompi_request_t **request, bool is_receiv
         return false;
     }
     if (OPAL_LIKELY(MPI_REQUEST_NULL != *request)) {
-        mca_coll_umrddt_note(&direct->rc, is_receive ? mca_coll_umrddt_wait_data(request)
-                                                     : mca_coll_umrddt_wait_one(request));
+        mca_coll_umrddt_note(&direct->rc, mca_coll_umrddt_wait_one(request, is_receive));
     }
     return true;
 }
