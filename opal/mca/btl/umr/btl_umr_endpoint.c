@@ -88,15 +88,6 @@ void mca_btl_umr_commands_look(mca_btl_umr_hca_t *hca)
     commands_end(hca);
 }
 
-void mca_btl_umr_commands_wait(mca_btl_umr_hca_t *hca)
-{
-    while (0 < hca->commands) {
-        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
-        (void) usleep(MCA_BTL_UMR_COMMAND_USEC);
-        OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    }
-}
-
 /* ------------------------------------------------------------------------------------------- *
  * Creation and destruction
  * ------------------------------------------------------------------------------------------- */

@@ -71,9 +71,6 @@ uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp);
  */
 void mca_btl_umr_commands_look(mca_btl_umr_hca_t *hca);
 
-/** Wait until no thread is in such a command. Lock held, but not meanwhile. */
-void mca_btl_umr_commands_wait(mca_btl_umr_hca_t *hca);
-
 /**
  * Create the first queue pair of a lane, or wait for another thread that does. Lock held, but not
  * meanwhile.

@@ -342,10 +342,10 @@ static void mca_btl_umr_fini(void)
 {
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (0 < mca_btl_umr.users && 0 == --mca_btl_umr.users) {
-        /* After each wait again from the first one: the lock was released. */
+        /* After each look again from the first one: the lock was released. */
         for (uint32_t i = 0; i < mca_btl_umr.hca_count;) {
             if (0 < mca_btl_umr.hcas[i]->commands) {
-                mca_btl_umr_commands_wait(mca_btl_umr.hcas[i]);
+                mca_btl_umr_commands_look(mca_btl_umr.hcas[i]);
                 i = 0;
             } else {
                 ++i;
