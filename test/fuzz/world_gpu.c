@@ -36,9 +36,8 @@ opal_umrddt_gpu_export_t world_owned[WORLD_OWNED];
  * completion is reported later. */
 typedef struct played_t {
     bool here;
-    bool over;
     int status;
-    uint32_t flag; /* 1: over */
+    uint32_t over; /* 1: yes */
 } played_t;
 
 static const opal_umrddt_gpu_driver_t *driver; /* for the components */
@@ -350,7 +349,7 @@ int __wrap_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
     /* there is memory, and the driver is well */
     FUZZ_CHECK(OPAL_SUCCESS == rc && OPAL_SUCCESS == __real_opal_umrddt_gpu_copy_wait(real));
     inside = false;
-    *played = (played_t){true, !world.slow_copies, OPAL_SUCCESS, world.slow_copies ? 0 : 1};
+    *played = (played_t){true, OPAL_SUCCESS, !world.slow_copies};
     ++world.copies_now;
     *copy = (opal_umrddt_gpu_copy_t *) played;
     return OPAL_SUCCESS;
@@ -389,8 +388,8 @@ int __wrap_opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy)
     if (inside) {
         return __real_opal_umrddt_gpu_copy_test(copy);
     }
-    return ((played_t *) copy)->over ? __wrap_opal_umrddt_gpu_copy_wait(copy)
-                                     : OPAL_ERR_RESOURCE_BUSY;
+    return 0 != ((played_t *) copy)->over ? __wrap_opal_umrddt_gpu_copy_wait(copy)
+                                          : OPAL_ERR_RESOURCE_BUSY;
 }
 
 bool __real_opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volatile uint32_t **flag,
@@ -403,7 +402,7 @@ bool __wrap_opal_umrddt_gpu_copy_flag(opal_umrddt_gpu_copy_t *copy, const volati
     if (inside) {
         return __real_opal_umrddt_gpu_copy_flag(copy, flag, until);
     }
-    *flag = &((played_t *) copy)->flag;
+    *flag = &((played_t *) copy)->over;
     *until = 1;
     return true;
 }
@@ -414,15 +413,14 @@ bool world_copy_done(uint32_t i, int status)
     uint32_t count = 0;
 
     for (uint32_t j = 0; j < WORLD_MANY; ++j) {
-        if (copies[j].here && !copies[j].over) {
+        if (copies[j].here && 0 == copies[j].over) {
             found[count++] = &copies[j];
         }
     }
     if (0 == count) {
         return false;
     }
-    found[i % count]->over = true;
-    found[i % count]->flag = 1;
+    found[i % count]->over = 1;
     found[i % count]->status = status;
     return true;
 }
