@@ -770,6 +770,7 @@ static const mpitest_part_t parts[] = {
     {"steady", gpu_coll_steady},
     {"direct", gpu_coll_direct},
     {"large-bcast", gpu_coll_large_bcast},
+    {"large-parts", gpu_coll_large_parts},
     {"unequal", gpu_coll_unequal},
     {"schedule", gpu_coll_schedule},
     {"any-tag", gpu_coll_any_tag},

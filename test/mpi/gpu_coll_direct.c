@@ -303,16 +303,25 @@ void gpu_coll_direct(uint64_t *state)
     }
 }
 
-/* Broadcasts that go in pieces: contiguous in all processes, as one type or another. Then one
- * process has gaps. */
+/* Sends of umrddt by a process in a bcast, if the root sends to all others. */
+static int flat_sends(int root)
+{
+    return root == mpitest.rank ? mpitest.size - 1 : 0;
+}
+
+/* Broadcasts of some 100 KiB: by the root alone or, if coll_umrddt_direct_messages does not allow
+ * that, in pieces. They are contiguous in all processes, as one type or another. Then one process
+ * has gaps. */
 void gpu_coll_large_bcast(uint64_t *state)
 {
     enum {
         INTEGERS = 170003
     };
     const size_t bytes = 2 * INTEGERS * sizeof(int);
+    const bool flat = mpitest.size - 1 <= pvars_parameter("coll_umrddt_direct_messages", 0);
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, bytes);
     int *numbers = malloc(bytes);
+    pvars_t before, after;
     MPI_Datatype one, gaps;
 
     (void) state;
@@ -331,6 +340,7 @@ void gpu_coll_large_bcast(uint64_t *state)
             numbers[i] = root == mpitest.rank ? i / step + turn : -1;
         }
         gpu_write(memory, 0, numbers, bytes);
+        pvars_read(&before);
         if (has_gaps) {
             MPI_OK(MPI_Bcast(memory->addr, 1, gaps, root, MPI_COMM_WORLD));
         } else if (0 == (turn + mpitest.rank) % 2) {
@@ -338,6 +348,7 @@ void gpu_coll_large_bcast(uint64_t *state)
         } else {
             MPI_OK(MPI_Bcast(memory->addr, INTEGERS, MPI_INT, root, MPI_COMM_WORLD));
         }
+        pvars_read(&after);
         gpu_read(memory, 0, numbers, bytes);
         for (int i = 0; i < 2 * INTEGERS; ++i) {
             const bool data = 0 == i % step && i / step < INTEGERS;
@@ -348,11 +359,62 @@ void gpu_coll_large_bcast(uint64_t *state)
         }
         CHECK(0 == turn || !gpu_coll_is_enabled()
               || direct + 1 == gpu_coll_counter(GPU_COLL_DIRECT));
+        if (0 < turn && gpu_coll_is_enabled() && flat) {
+            CHECK_INT(after.value[PVARS_HANDLED_SENDS] - before.value[PVARS_HANDLED_SENDS],
+                      flat_sends(root));
+        }
     }
     MPI_OK(MPI_Type_free(&gaps));
     MPI_OK(MPI_Type_free(&one));
     free(numbers);
     gpu_memory_free(memory);
+}
+
+/* An all-to-all whose parts are below or above the bytes after which a group of messages ends, so
+ * that the groups of processes differ. */
+void gpu_coll_large_parts(uint64_t *state)
+{
+    enum {
+        SMALL = 5000,
+        LARGE = (4 << 20) + 8,
+        RANKS = 8
+    };
+    const size_t most = (size_t) mpitest.size * LARGE;
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, most), gpu_memory(GPU_DEVICE, most)};
+    int counts[2][RANKS], displs[RANKS];
+    char *data = malloc(most);
+
+    (void) state;
+    CHECK(NULL != data && RANKS >= mpitest.size);
+    for (int i = 0; i < mpitest.size; ++i) {
+        displs[i] = i * LARGE;
+    }
+    for (int turn = 0; turn < 3; ++turn) {
+        for (int i = 0; i < mpitest.size; ++i) {
+            counts[0][i] = 0 == (mpitest.rank + 2 * i + turn) % 3 ? SMALL : LARGE;
+            counts[1][i] = 0 == (i + 2 * mpitest.rank + turn) % 3 ? SMALL : LARGE;
+            memset(data + displs[i], 1 + turn + 16 * mpitest.rank + i, (size_t) counts[0][i]);
+        }
+        gpu_write(memory[0], 0, data, most);
+        memset(data, -1, most);
+        gpu_write(memory[1], 0, data, most);
+        MPI_OK(MPI_Alltoallv(memory[0]->addr, counts[0], displs, MPI_BYTE, memory[1]->addr,
+                             counts[1], displs, MPI_BYTE, MPI_COMM_WORLD));
+        gpu_read(memory[1], 0, data, most);
+        for (size_t k = 0; k < most; ++k) {
+            const int i = (int) (k / LARGE), at = (int) (k % LARGE);
+            const char wanted =
+                at < counts[1][i] ? (char) (1 + turn + 16 * i + mpitest.rank) : (char) -1;
+
+            if (data[k] != wanted) {
+                mpitest_fail(__FILE__, __LINE__, "turn %d, part %d, byte %d: %d", turn, i, at,
+                             data[k]);
+            }
+        }
+    }
+    free(data);
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
 }
 
 static void bcasts(MPI_Comm comm, int calls, void *address, int bytes)

@@ -40,7 +40,7 @@ mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
 /** Increase with each change of the calls that are counted, of the schedule, or of messages. */
-#define AGREEMENT_VERSION 5
+#define AGREEMENT_VERSION 6
 
 /** open was called, and close was not. */
 static bool opened = false;
@@ -156,6 +156,7 @@ static uint16_t mode(void)
     }
     sum = sum * 0x9e3779b97f4a7c15u + (uint64_t) params->priority;
     sum = sum * 0x9e3779b97f4a7c15u + params->direct_min;
+    sum = sum * 0x9e3779b97f4a7c15u + params->direct_messages;
     sum = sum * 0x9e3779b97f4a7c15u + params->segment;
     sum *= 0x9e3779b97f4a7c15u;
     return (uint16_t) (sum >> 48 | 1);

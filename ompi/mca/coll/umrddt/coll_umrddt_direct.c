@@ -28,6 +28,14 @@
  * goes in pieces. */
 #define PIECED 32
 
+/* The root of a bcast to few processes sends to each of them, up to so many bytes in all. For a
+ * message of few bytes, latency counts, and a tree has it twice or more. */
+#define FLAT       8
+#define FLAT_BYTES ((size_t) 4 << 20)
+
+/* Parts of an all-to-all with so many bytes are done one after the other. */
+#define GROUP_BYTES ((size_t) 4 << 20)
+
 typedef mca_coll_umrddt_direct_t direct_t;
 
 /** Maximum number of messages of a request in one direction, which are in progress at once. */
@@ -217,6 +225,7 @@ int mca_coll_umrddt_direct_move(mca_coll_umrddt_module_t *module, ompi_communica
 {
     /* groups need one order of distances, which neighbors do not have */
     const bool groups = MCA_COLL_UMRDDT_NEIGHBOR_ALLGATHER > shape && !OMPI_COMM_IS_INTER(comm);
+    const bool all = MCA_COLL_UMRDDT_ALLGATHER == shape || MCA_COLL_UMRDDT_ALLTOALL == shape;
     int rc = list(module->direct, comm, shape, sides, root);
 
     if (OMPI_SUCCESS != rc) {
@@ -226,8 +235,9 @@ int mca_coll_umrddt_direct_move(mca_coll_umrddt_module_t *module, ompi_communica
         return mca_coll_umrddt_steps_run(module->direct);
     }
     MCA_COLL_UMRDDT_COUNT(direct);
-    return mca_coll_umrddt_exchange(
-        module->direct, groups ? (int) mca_coll_umrddt_params.direct_messages : INT_MAX);
+    return mca_coll_umrddt_exchange(module->direct,
+                                    groups ? (int) mca_coll_umrddt_params.direct_messages : INT_MAX,
+                                    groups && all ? GROUP_BYTES : SIZE_MAX);
 }
 
 int mca_coll_umrddt_direct_request(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
@@ -337,6 +347,13 @@ static int bcast_pieces(direct_t *direct, ompi_communicator_t *comm,
     return mca_coll_umrddt_wait_all(direct, rc);
 }
 
+/** Returns true if the root sends all to each process. The same in all of them. */
+static bool bcast_is_flat(int size, size_t bytes)
+{
+    return FLAT >= size && (unsigned) size <= mca_coll_umrddt_params.direct_messages + 1
+           && FLAT_BYTES >= bytes * ((size_t) size - 1);
+}
+
 int mca_coll_umrddt_direct_bcast(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
                                  const mca_coll_umrddt_sides_t *sides, bool bytes, int root)
 {
@@ -347,6 +364,10 @@ int mca_coll_umrddt_direct_bcast(mca_coll_umrddt_module_t *module, ompi_communic
     MCA_COLL_UMRDDT_COUNT(direct);
     mca_coll_umrddt_messages_begin(direct, comm, &sides->recv, &sides->recv);
     mca_coll_umrddt_side_part(&sides->recv, 0, &whole);
+    if (bcast_is_flat(size, whole.bytes)) {
+        list_bcast(direct, comm, sides, root);
+        return mca_coll_umrddt_exchange(direct, INT_MAX, SIZE_MAX);
+    }
     return bytes && 2 < size && PIECED >= size
                    && MCA_COLL_UMRDDT_PIECE <= whole.bytes / (size_t) size
                ? bcast_pieces(direct, comm, &whole, root)

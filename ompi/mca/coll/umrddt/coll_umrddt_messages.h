@@ -190,8 +190,16 @@ static inline int mca_coll_umrddt_wait_one(ompi_request_t **request, bool data)
  */
 int mca_coll_umrddt_wait_all(mca_coll_umrddt_direct_t *direct, int rc);
 
-/** Do all messages of the lists. @param[in] group  how many are in progress, in each direction */
-int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int group);
+/**
+ * Do all messages of the lists, in groups. If a group is not all of them, the n-th message must have
+ * the same distance of ranks in all processes.
+ *
+ * @param[in] most        messages of a group, in each direction
+ * @param[in] most_bytes  a group ends with the receive that reaches so many bytes
+ *
+ * @return OMPI_SUCCESS, or the first error of a message or copy; all others have ended
+ */
+int mca_coll_umrddt_exchange(mca_coll_umrddt_direct_t *direct, int most, size_t most_bytes);
 
 /* ---------------------------------------------------------------------------------------------
  * Of requests

@@ -39,7 +39,8 @@
       "Parts of a collective with fewer bytes go through system memory, without an " \
       "agreement of the processes. The same in all processes") \
     X(UINT, direct_messages, 9, 64, 1, INT_MAX, \
-      "Messages from GPU to GPU that a collective has in progress, in each direction") \
+      "Messages from GPU to GPU that a collective has in progress, in each direction. The same " \
+      "in all processes") \
     X(SIZE, segment, 6, (size_t) 4 << 20, 4096, SIZE_MAX, \
       "Reductions in GPU memory transfer and combine at most so many bytes of each " \
       "process at once. The same in all processes")
