@@ -31,7 +31,7 @@
 /* The root of a bcast to few processes sends to each of them, up to so many bytes in all. For a
  * message of few bytes, latency counts, and a tree has it twice or more. */
 #define FLAT       8
-#define FLAT_BYTES ((size_t) 4 << 20)
+#define FLAT_BYTES ((size_t) 12 << 20)
 
 /* Parts of an all-to-all with so many bytes are done one after the other. */
 #define GROUP_BYTES ((size_t) 4 << 20)

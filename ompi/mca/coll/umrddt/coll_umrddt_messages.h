@@ -191,8 +191,8 @@ static inline int mca_coll_umrddt_wait_one(ompi_request_t **request, bool data)
 int mca_coll_umrddt_wait_all(mca_coll_umrddt_direct_t *direct, int rc);
 
 /**
- * Do all messages of the lists, in groups. If a group is not all of them, the n-th message must have
- * the same distance of ranks in all processes.
+ * Do all messages of the lists, in groups. If a group is not all of them, the n-th message must
+ * have the same distance of ranks in all processes.
  *
  * @param[in] most        messages of a group, in each direction
  * @param[in] most_bytes  a group ends with the receive that reaches so many bytes
