@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -40,7 +41,8 @@ static uint64_t late_bytes;
 
 static gpu_peer_get_fn _Atomic get;
 static gpu_peer_late_fn _Atomic late_of;
-static atomic_bool copies; /* the driver moves it, as it is not one of software */
+static atomic_bool copies;         /* the driver moves it, as it is not one of software */
+static atomic_ullong loads_looked; /* objects that were loaded when there was no driver */
 
 /* The driver's cuFlushGPUDirectRDMAWrites. */
 static void flushed(void)
@@ -57,18 +59,33 @@ static void *symbol(void *library, const char *name)
     return dlsym(library, name);
 }
 
+/* The number of objects that the process has loaded so far, of the first object. */
+static int count_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void) size;
+    *(unsigned long long *) loads = info->dlpi_adds;
+    return 1;
+}
+
 void sim_gpu_find(void)
 {
     gpu_peer_late_fn late_fn = NULL;
     gpu_peer_get_fn get_fn = NULL;
+    unsigned long long loads = 0;
     void *library, *found;
 
     if (NULL != atomic_load(&get) || atomic_load(&copies)) {
         return;
     }
+    /* dlopen looks for the file in each directory, which takes longer than a command. */
+    (void) dl_iterate_phdr(count_loads, &loads);
+    if (loads == atomic_load(&loads_looked)) {
+        return;
+    }
     /* The one that the process has, not one more. */
     library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (NULL == library) {
+        atomic_store(&loads_looked, loads);
         return;
     }
     found = symbol(library, GPU_PEER_LATE);

@@ -27,7 +27,8 @@ static void *memory_at(uint64_t address, uint32_t width, int write)
 
 static const void *list_at(uint64_t address)
 {
-    size_t bytes = services->rest(address);
+    /* Each thread of a kernel asks for both lists, and most have none. */
+    size_t bytes = 0 == address ? 0 : services->rest(address);
 
     return 0 == bytes ? NULL : services->at(address, bytes, 0, 1);
 }
