@@ -106,6 +106,11 @@ sub graft
     }
     put("$from/$_", "$dir/$_") foreach (@grafted_files);
     put("$from/config/umrddt_graft.am", "$dir/config/umrddt.am");
+    # PACKAGE_VERSION is that of Open MPI there.
+    chomp(my $version = qx("$from/contrib/version") || fail("contrib/version prints no version"));
+    open(my $am, ">>", "$dir/config/umrddt.am") or fail("cannot write $dir/config/umrddt.am: $!");
+    print $am "AM_CPPFLAGS += -DUMRDDT_VERSION=\\\"$version\\\"\n";
+    close($am) or fail("cannot write $dir/config/umrddt.am: $!");
     print "autogen.pl: umrddt is in the source tree of Open MPI $series in $dir; next:\n"
       . "  cd $dir && ./autogen.pl --force && ./configure ... && make && make install\n";
     exit 0;

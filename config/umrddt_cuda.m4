@@ -4,11 +4,13 @@ dnl $HEADER$
 
 dnl UMRDDT_CHECK_CUDA(OPTION)
 dnl nvcc, which compiles the kernels for GPUs. Without it they are compiled for the host only, for tests.
-dnl Nothing else of the CUDA Toolkit is used. --with-OPTION selects it (in an Open MPI, --with-cuda is taken).
+dnl Of the CUDA Toolkit only the header of NVTX is used besides, for ranges in profilers, if there is one: in DIR, or in
+dnl the compiler's path or /usr/local/cuda. --with-OPTION selects nvcc (in an Open MPI, --with-cuda is taken).
 dnl
 dnl The kernels are compiled to PTX for the oldest of the architectures below that this nvcc supports, from
 dnl which it makes code for it and for the other supported ones. The PTX is for later architectures.
-dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES; the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary.
+dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES, NVTX_CPPFLAGS; the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary,
+dnl umrddt_nvtx_summary.
 AC_DEFUN([UMRDDT_CHECK_CUDA], [
     AC_ARG_WITH([$1],
         [AS_HELP_STRING([--with-$1=DIR],
@@ -41,6 +43,26 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
                [AC_MSG_ERROR([--with-$1=$umrddt_cuda: $NVCC --list-gpu-code names none of sm_70, 75, 80, 90, 100.])])
          UMRDDT_NVCC_CODES="-gencode 'arch=compute_$umrddt_nvcc_first,code=[[${umrddt_nvcc_list}compute_$umrddt_nvcc_first]]'"
          umrddt_cuda_summary="nvcc `"$NVCC" --version | sed -n 's/.*release \(.*\),.*/\1/p'` ($NVCC), ${umrddt_nvcc_list}compute_$umrddt_nvcc_first"])
+    AC_MSG_CHECKING([for nvtx3/nvToolsExt.h])
+    NVTX_CPPFLAGS=
+    umrddt_nvtx_summary="no header nvtx3/nvToolsExt.h of the CUDA Toolkit: no ranges in profilers"
+    AS_CASE(["$umrddt_cuda"],
+        [no|yes|''], [umrddt_nvtx_dirs="none /usr/local/cuda/include"],
+        [umrddt_nvtx_dirs="$umrddt_cuda/include none"])
+    umrddt_save_CPPFLAGS="$CPPFLAGS"
+    for umrddt_dir in $umrddt_nvtx_dirs; do
+        AS_IF([test -n "$NVTX_CPPFLAGS"], [continue])
+        AS_CASE(["$umrddt_dir"], [none], [umrddt_nvtx=], [umrddt_nvtx="-idirafter $umrddt_dir"])
+        CPPFLAGS="$umrddt_save_CPPFLAGS $umrddt_nvtx"
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+#include <nvtx3/nvToolsExt.h>
+]], [[return NULL != nvtxDomainCreateA("conftest");]])],
+            [NVTX_CPPFLAGS="-DUMRDDT_HAVE_NVTX=1 $umrddt_nvtx"
+             umrddt_nvtx_summary="yes"])
+    done
+    CPPFLAGS="$umrddt_save_CPPFLAGS"
+    AC_MSG_RESULT([$umrddt_nvtx_summary])
+    AC_SUBST([NVTX_CPPFLAGS])
     AM_CONDITIONAL([UMRDDT_HAVE_NVCC], [test -n "$NVCC"])
     AC_SUBST([NVCC])
     AC_SUBST([UMRDDT_NVCC_CODES])

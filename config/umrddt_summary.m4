@@ -27,6 +27,7 @@ umrddt $PACKAGE_VERSION
   OpenPMIx            $umrddt_pmix_summary
   libibverbs, mlx5dv  $umrddt_verbs_summary
   CUDA                $umrddt_cuda_summary
+  NVTX                $umrddt_nvtx_summary
  Built
   pml/umrddt          on
   btl/umr             $umrddt_btl

@@ -73,6 +73,7 @@ typedef struct mca_pml_umrddt_t {
     const mca_btl_umr_hca_ops_t *hca; /**< NULL without an HCA */
     const char *hca_why_not;          /**< reason for NULL, for the user */
     const mca_btl_umr_caps_t *caps;
+    void *ranges;                        /**< mca_pml_umrddt_range; NULL: there is no profiler */
     size_t stripe_from;                  /**< smallest message that is striped, bytes */
     const opal_umrddt_gpu_driver_t *gpu; /**< NULL without the CUDA driver */
     const char *gpu_why_not;             /**< reason for NULL, for the user */

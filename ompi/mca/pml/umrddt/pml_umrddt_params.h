@@ -218,7 +218,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "time") \
     X(STATS, stats, 3, MCA_PML_UMRDDT_STATS_NONE, 0, 0, \
       "Statistics in MPI_Finalize: none; job (1): a summary by rank 0; all " \
-      "(2): and all counters of each process") \
+      "(2): and counters of each process; json (3): counters in a file") \
     X(BOOL, warn_unknown, 4, true, 0, 0, \
       "Report parameters pml_umrddt_*, btl_umr_* and coll_umrddt_* that do not exist") \
     X(UINT, verbose, 3, 0, 0, 100, \

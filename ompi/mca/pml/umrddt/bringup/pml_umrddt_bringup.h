@@ -40,6 +40,9 @@ size_t mca_pml_umrddt_pvars_count(void);
 /** Read the performance variables of this process. @param[out] values  room for all */
 void mca_pml_umrddt_pvars_read(uint64_t *values);
 
+/** Get the name of a value, by its index. Values of one HCA have its index in brackets. */
+void mca_pml_umrddt_pvars_name(size_t i, char *name, size_t size);
+
 /** Print the performance variables of a process. */
 void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t *values);
 
@@ -49,7 +52,8 @@ void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t 
 typedef enum mca_pml_umrddt_stats_t {
     MCA_PML_UMRDDT_STATS_NONE = 0,
     MCA_PML_UMRDDT_STATS_JOB = 1, /**< a summary of the job, by rank 0 */
-    MCA_PML_UMRDDT_STATS_ALL = 2  /**< and all counters of each process */
+    MCA_PML_UMRDDT_STATS_ALL = 2, /**< and all counters of each process */
+    MCA_PML_UMRDDT_STATS_JSON = 3 /**< all counters of the job, in a file */
 } mca_pml_umrddt_stats_t;
 
 /** Print what pml_umrddt_stats requests, which is not "none". Every process of the job calls it;

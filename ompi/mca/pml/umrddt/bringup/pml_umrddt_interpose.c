@@ -36,6 +36,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
@@ -134,6 +135,7 @@ static int enable(bool on)
     if (NULL != mca_pml_umrddt.hca) {
         mca_pml_umrddt.hca->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);
     }
+    (void) mca_pml_umrddt_range(0, NULL, 0);
     mca_pml_umrddt.usable = true;
     mca_pml_umrddt_calls_open();
     return OMPI_SUCCESS;

@@ -94,6 +94,7 @@ static const mca_base_var_enum_value_t STATS_VALUES[] = {
     {MCA_PML_UMRDDT_STATS_NONE, "none"},
     {MCA_PML_UMRDDT_STATS_JOB, "job"},
     {MCA_PML_UMRDDT_STATS_ALL, "all"},
+    {MCA_PML_UMRDDT_STATS_JSON, "json"},
     /* Values of earlier releases, in which it was a truth value. */
     {MCA_PML_UMRDDT_STATS_NONE, "false"},
     {MCA_PML_UMRDDT_STATS_JOB, "true"},

@@ -205,6 +205,15 @@ void mca_pml_umrddt_pvars_read(uint64_t *values)
     }
 }
 
+void mca_pml_umrddt_pvars_name(size_t i, char *name, size_t size)
+{
+    if (HCAS > i) {
+        (void) snprintf(name, size, "hca_write_bytes[%zu]", i);
+    } else {
+        (void) snprintf(name, size, "%s", pvars[i - HCAS].name);
+    }
+}
+
 void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t *values)
 {
     const bool several = 0 < values[1]; /* HCAs that wrote */

@@ -9,20 +9,26 @@
 /**
  * @file
  *
- * The summary of the job that rank 0 prints in MPI_Finalize (pml_umrddt_stats). Sums of the
- * counters of all processes, and the least and the most of one; pml_umrddt_pvars.c has the counters
- * of one process. Rank 0 prints those, too, because mpirun mixes lines of several processes.
+ * The summary of the job that rank 0 prints in MPI_Finalize, or writes as JSON (pml_umrddt_stats).
+ * Sums of the counters of all processes, and the least and the most of one; pml_umrddt_pvars.c has
+ * the counters of one process. Rank 0 prints those, too, because mpirun mixes lines of several
+ * processes.
  */
 
 #include "ompi_config.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "opal/util/proc.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
+#include "umrddt_help.h"
 
 /** What a process reports: only uint64_t, which are added up. */
 typedef struct report_t {
@@ -90,10 +96,16 @@ static const line_t lines[] = {
 
 #define LINES (sizeof(lines) / sizeof(lines[0]))
 
+/** A counter of all processes. */
+typedef struct total_t {
+    uint64_t sum, least, most; /**< of all processes; of one of them */
+} total_t;
+
 /** What rank 0 has collected. */
 typedef struct totals_t {
-    uint64_t hcas, gpus;                            /**< processes with an HCA, with a GPU */
-    uint64_t sum[LINES], least[LINES], most[LINES]; /**< of all processes; of one of them */
+    uint64_t hcas, gpus; /**< processes with an HCA, with a GPU */
+    total_t lines[LINES];
+    total_t *pvars; /**< of each performance variable; NULL: not requested */
 } totals_t;
 
 /** The value of a line in the report of a process. */
@@ -110,25 +122,32 @@ static uint64_t value_of(const uint64_t *values, size_t line)
     return value;
 }
 
+static void add_value(total_t *total, uint64_t value, bool first)
+{
+    total->sum += value;
+    total->least = first || value < total->least ? value : total->least;
+    total->most = total->most < value ? value : total->most;
+}
+
 /** Add the report of a process, which its performance variables follow. */
 static void add(uint32_t rank, const void *theirs, void *context)
 {
     const report_t *report = theirs;
+    const uint64_t *pvars = (const uint64_t *) (report + 1);
     const opal_process_name_t name = {OPAL_PROC_MY_NAME.jobid, rank};
     totals_t *totals = context;
 
     totals->hcas += report->has_hca;
     totals->gpus += report->has_gpu;
     for (size_t i = 0; i < LINES; ++i) {
-        const uint64_t value = value_of(theirs, i);
-
-        totals->sum[i] += value;
         /* rank 0 begins with its own report */
-        totals->least[i] = 0 == rank || value < totals->least[i] ? value : totals->least[i];
-        totals->most[i] = totals->most[i] < value ? value : totals->most[i];
+        add_value(&totals->lines[i], value_of(theirs, i), 0 == rank);
+    }
+    for (size_t i = 0; NULL != totals->pvars && i < mca_pml_umrddt_pvars_count(); ++i) {
+        add_value(&totals->pvars[i], pvars[i], 0 == rank);
     }
     if (0 == OPAL_PROC_MY_NAME.vpid && MCA_PML_UMRDDT_STATS_ALL == mca_pml_umrddt.params.stats) {
-        mca_pml_umrddt_pvars_print(&name, (const uint64_t *) (report + 1));
+        mca_pml_umrddt_pvars_print(&name, pvars);
     }
 }
 
@@ -145,22 +164,65 @@ static void print(const totals_t *totals, uint32_t found, uint32_t job)
     }
     MCA_PML_UMRDDT_LOG("  %-40s %13s %11s %11s", "", "sum", "min", "max");
     for (size_t i = 0; i < LINES; ++i) {
-        if (lines[i].heads || 0 < totals->sum[i]) {
+        const total_t *total = &totals->lines[i];
+
+        if (lines[i].heads || 0 < total->sum) {
             MCA_PML_UMRDDT_LOG("  %s%-*s %13" PRIu64 " %11" PRIu64 " %11" PRIu64,
                                lines[i].heads ? "" : "  ", lines[i].heads ? 40 : 38, lines[i].text,
-                               totals->sum[i], totals->least[i], totals->most[i]);
+                               total->sum, total->least, total->most);
         }
+    }
+}
+
+/** Write all performance variables as JSON, a line each, to a file in the working directory. */
+static void write_json(const totals_t *totals, uint32_t found, uint32_t job)
+{
+    char path[64], name[64];
+    const char *separator = "";
+    bool success;
+    FILE *file;
+
+    (void) snprintf(path, sizeof(path), "umrddt_stats.%ld.json", (long) getpid());
+    errno = 0;
+    file = fopen(path, "w");
+    success = NULL != file;
+    if (success) {
+        fprintf(file,
+                "{\"umrddt\": \"%s\", \"base_pml\": \"%s\", \"processes\": %u, \"reported\": %u,\n"
+                "\"with_hca\": %" PRIu64 ", \"with_gpu\": %" PRIu64 ", \"counters\": {",
+                UMRDDT_VERSION, mca_pml_umrddt.host_component.pmlm_version.mca_component_name, job,
+                found, totals->hcas, totals->gpus);
+        for (size_t i = 0; i < mca_pml_umrddt_pvars_count(); ++i, separator = ",") {
+            const total_t *total = &totals->pvars[i];
+
+            mca_pml_umrddt_pvars_name(i, name, sizeof(name));
+            fprintf(file,
+                    "%s\n\"%s\": {\"sum\": %" PRIu64 ", \"min\": %" PRIu64 ", \"max\": %" PRIu64
+                    "}",
+                    separator, name, total->sum, total->least, total->most);
+        }
+        success = 0 < fprintf(file, "}}\n") && 0 == ferror(file);
+        success = 0 == fclose(file) && success;
+    }
+    if (success) {
+        MCA_PML_UMRDDT_LOG("statistics of %u of %u processes: %s", found, job, path);
+    } else {
+        umrddt_show_help("help-mca-pml-umrddt.txt", "stats-file", true, path, strerror(errno));
     }
 }
 
 void mca_pml_umrddt_stats_print(void)
 {
+    const bool json = MCA_PML_UMRDDT_STATS_JSON == mca_pml_umrddt.params.stats;
     const size_t size = sizeof(report_t) + mca_pml_umrddt_pvars_count() * sizeof(uint64_t);
-    totals_t totals = {0};
+    totals_t totals = {.pvars =
+                           json ? calloc(mca_pml_umrddt_pvars_count(), sizeof(total_t)) : NULL};
     report_t *mine = calloc(1, size);
     uint32_t found, job;
 
-    if (NULL == mine) {
+    if (NULL == mine || (json && NULL == totals.pvars)) {
+        free(mine);
+        free(totals.pvars);
         return;
     }
     mine->has_hca = NULL != mca_pml_umrddt.hca;
@@ -172,7 +234,10 @@ void mca_pml_umrddt_stats_print(void)
     mca_pml_umrddt_pvars_read((uint64_t *) (mine + 1));
     found = mca_pml_umrddt_gather(mine, size, add, &totals, &job);
     free(mine);
-    if (0 == OPAL_PROC_MY_NAME.vpid) {
+    if (0 == OPAL_PROC_MY_NAME.vpid && json) {
+        write_json(&totals, found, job);
+    } else if (0 == OPAL_PROC_MY_NAME.vpid) {
         print(&totals, found, job);
     }
+    free(totals.pvars);
 }

@@ -81,6 +81,7 @@ struct mca_pml_umrddt_recv_t {
     opal_umrddt_gpu_where_t where; /**< memory kind of the buffer, from the match on */
     bool looked;                   /**< where is set already before the match */
     uint64_t hold;                 /**< of opal_umrddt_gpu_memory_hold; or 0 */
+    uint64_t range;                /**< of mca_pml_umrddt_range; or 0 */
     bool announced;                /**< a reply was announced by the completion flag */
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses it or could not use it */

@@ -88,6 +88,7 @@ struct mca_pml_umrddt_send_t {
     uint32_t written;          /**< chunks written, for the NACK */
     bool reported;             /**< the receiver has sent an INFO_REQ */
     uint64_t hold;             /**< of opal_umrddt_gpu_memory_hold; or 0; atomic */
+    uint64_t range;            /**< of mca_pml_umrddt_range; or 0 */
     void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
     time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 

@@ -127,6 +127,10 @@ void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
         if (0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->ops->flag) {
             mca_pml_umrddt_recv_announce(recv);
         }
+        if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.ranges)) {
+            recv->range = mca_pml_umrddt_range(
+                recv->range, mca_pml_umrddt_scheme_names[recv->ops->id], recv->total);
+        }
     } while (OPAL_UNLIKELY(OMPI_SUCCESS != recv->ops->start(recv)));
 }
 

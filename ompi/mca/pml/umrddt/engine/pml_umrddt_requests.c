@@ -15,6 +15,10 @@
 
 #include "ompi_config.h"
 
+#if UMRDDT_HAVE_NVTX
+#include <nvtx3/nvToolsExt.h>
+#endif
+
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -144,6 +148,29 @@ void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_
     mca_pml_umrddt_event(&recv->event, event, recv);
 }
 
+uint64_t mca_pml_umrddt_range(uint64_t begun, const char *name, uint64_t bytes)
+{
+#if UMRDDT_HAVE_NVTX
+    const nvtxEventAttributes_t event = {.version = NVTX_VERSION,
+                                         .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                         .payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64,
+                                         .payload.ullValue = bytes,
+                                         .messageType = NVTX_MESSAGE_TYPE_ASCII,
+                                         .message.ascii = name};
+
+    if (NULL == mca_pml_umrddt.ranges) { /* loads the library of the profiler, if there is one */
+        mca_pml_umrddt.ranges = nvtxDomainCreateA("umrddt");
+    }
+    if (0 != begun) {
+        nvtxDomainRangeEnd(mca_pml_umrddt.ranges, begun);
+    }
+    return NULL == name ? 0 : nvtxDomainRangeStartEx(mca_pml_umrddt.ranges, &event);
+#else
+    (void) begun, (void) name, (void) bytes;
+    return 0;
+#endif
+}
+
 /** Complete the application's request with req->req_status. */
 static void complete(mca_pml_umrddt_recv_t *recv)
 {
@@ -162,6 +189,7 @@ static void complete(mca_pml_umrddt_recv_t *recv)
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    mca_pml_umrddt_range_end(&recv->range);
     if (OPAL_UNLIKELY(NULL != recv->split) && recv->split->ended(recv, error)) {
         return;
     }

@@ -57,6 +57,17 @@ void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_
 /** Set the status and complete. Only from progress, which must own the receive. */
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
 
+/** For profilers: end range @p begun of NVTX unless it is 0, and begin one of @p name unless that
+ * is NULL. @return the new range or 0. Called with 0 and NULL it sets mca_pml_umrddt.ranges */
+uint64_t mca_pml_umrddt_range(uint64_t begun, const char *name, uint64_t bytes);
+
+static inline void mca_pml_umrddt_range_end(uint64_t *range)
+{
+    if (OPAL_UNLIKELY(0 != *range)) {
+        *range = mca_pml_umrddt_range(*range, NULL, 0);
+    }
+}
+
 /** Query the memory kind of the buffer, once for each request. */
 static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
 {

@@ -92,6 +92,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
 /** Undo prepare, and cancel the receive for the reply. */
 static void unprepare(mca_pml_umrddt_send_t *send)
 {
+    mca_pml_umrddt_range_end(&send->range);
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);
     }
@@ -195,6 +196,9 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     send->offered = true;
     send->hold = opal_umrddt_gpu_memory_hold(&send->where.memory, opal_using_threads());
     mca_pml_umrddt_active(1);
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.ranges)) {
+        send->range = mca_pml_umrddt_range(0, "send", send->total);
+    }
     send->envelope = MPI_REQUEST_NULL;
     await = send->await;
     rc = NULL != await ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
@@ -243,6 +247,7 @@ void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send)
 
 static void complete(mca_pml_umrddt_send_t *send)
 {
+    mca_pml_umrddt_range_end(&send->range);
     send->state = MCA_PML_UMRDDT_SEND_IDLE;
     mca_pml_umrddt_active(-1);
     mca_pml_umrddt_send_unhold(send);

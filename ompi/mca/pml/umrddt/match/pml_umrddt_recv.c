@@ -93,6 +93,7 @@ static void recv_construct(mca_pml_umrddt_recv_t *recv)
     memset(&recv->overflow, 0, sizeof(recv->overflow));
     recv->looked = false;
     recv->hold = 0;
+    recv->range = 0;
     recv->pair = NULL;
     recv->split = NULL;
     recv->split_cached = NULL;

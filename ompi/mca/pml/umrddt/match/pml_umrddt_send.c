@@ -451,6 +451,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
     send->split = NULL;
     send->split_cached = NULL;
     send->hold = 0;
+    send->range = 0;
     memset(&send->stage, 0, sizeof(send->stage));
     send->reply = malloc(mca_pml_umrddt_reply_room());
     send->remote = malloc(keys * sizeof(*send->remote));
