@@ -33,6 +33,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "opal/class/opal_list.h"
 #include "opal/prefetch.h"
@@ -156,9 +157,17 @@ static inline bool umrddt_gate_is_empty(umrddt_gate_t *gate)
     return UMRDDT_GATE_INSIDE > __atomic_load_n(&gate->word, __ATOMIC_ACQUIRE);
 }
 
-/** Number of tests whether the last thread has left. Each test yields the processor. Posting takes
- * less than a microsecond. The limit leaves ample time for a thread that was preempted inside. */
-#define UMRDDT_GATE_PATIENCE 100000
+/** Seconds to wait for the last thread. Posting takes less than a microsecond. The limit leaves
+ * ample time for a thread that was preempted inside. */
+#define UMRDDT_GATE_PATIENCE 0.1
+
+static inline double umrddt_gate_seconds(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+}
 
 /**
  * Close the gate in order to make claims. The caller holds the lock. The lock is released and taken
@@ -170,6 +179,7 @@ static inline bool umrddt_gate_is_empty(umrddt_gate_t *gate)
 static inline bool umrddt_gate_close(umrddt_gate_t *gate)
 {
     bool closed;
+    double end;
 
     umrddt_gate_shut(gate);
     if (OPAL_LIKELY(umrddt_gate_is_empty(gate))) {
@@ -181,7 +191,8 @@ static inline bool umrddt_gate_close(umrddt_gate_t *gate)
     OPAL_THREAD_UNLOCK(&gate->lock);
     /* After one test that finds the closed gate empty, it stays empty: later threads find it
      * closed. So this test decides. Another one under the lock could count such a thread. */
-    for (int i = 0; !(closed = umrddt_gate_is_empty(gate)) && i < UMRDDT_GATE_PATIENCE; ++i) {
+    end = umrddt_gate_seconds() + UMRDDT_GATE_PATIENCE;
+    while (!(closed = umrddt_gate_is_empty(gate)) && umrddt_gate_seconds() < end) {
         sched_yield();
     }
     OPAL_THREAD_LOCK(&gate->lock);
