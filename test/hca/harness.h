@@ -169,7 +169,7 @@ void message(bool send, const struct side *side, uint64_t size, uint32_t fin);
 
 /**
  * Writes that only carry a FIN, after a last write of so many bytes: 0 or 1. UMRDDT_TEST_NOTIFY is
- * btl_umr_notify_size in tests of that; others have shorter writes.
+ * btl_umr_notify_size; without it, this is the default.
  */
 uint64_t harness_notifications(uint64_t last);
 

@@ -54,19 +54,20 @@ static inline void mca_btl_umr_put_write(mca_btl_umr_endpoint_t *endpoint, mca_b
                                          uint32_t rkey, uint64_t addr, uint64_t length)
 {
     mca_btl_umr_sq_t *sq = &endpoint->sq;
-    bool last = length == put->left;
-    bool apart = last && put->has_fin && mca_btl_umr_params.notify_size <= length;
+    bool last = length == put->left, fin = last && put->has_fin;
 
     put->started = true;
     put->left -= length;
-    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last && !apart, &put->last_seq);
-    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
-    if (last && put->has_fin && !apart) {
+    if (OPAL_LIKELY(fin && length < mca_btl_umr_params.notify_size)) {
+        sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &put->last_seq);
+        sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
         ibv_wr_rdma_write_imm(sq->qpx, rkey, addr, htonl(put->fin));
         return;
     }
+    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last && !fin, &put->last_seq);
+    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
     ibv_wr_rdma_write(sq->qpx, rkey, addr);
-    if (apart) {
+    if (fin) {
         put->build = mca_btl_umr_put_notify;
         put->left = 1;
     }
