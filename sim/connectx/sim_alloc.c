@@ -8,6 +8,7 @@
 
 #include "sim_alloc.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -64,7 +65,8 @@ static struct block *new_block(uint32_t class)
     return block;
 }
 
-void *sim_alloc(size_t bytes)
+/* @param[in] zero  false: only memory that was in use before is left as it was */
+static void *allocate(size_t bytes, bool zero)
 {
     uint32_t class = SMALLEST;
     struct block *block;
@@ -78,7 +80,9 @@ void *sim_alloc(size_t bytes)
     block = free_blocks[class];
     if (NULL != block) {
         free_blocks[class] = block->next;
-        memset(block + 1, 0, bytes);
+        if (zero) {
+            memset(block + 1, 0, bytes);
+        }
     } else {
         /* The system's memory is zero. What is not used stays without a page: most of a ring, or of
          * a buffer. */
@@ -89,6 +93,16 @@ void *sim_alloc(size_t bytes)
     }
     block->class = class;
     return block + 1;
+}
+
+void *sim_alloc(size_t bytes)
+{
+    return allocate(bytes, true);
+}
+
+void *sim_alloc_dirty(size_t bytes)
+{
+    return allocate(bytes, false);
 }
 
 void *sim_realloc(void *memory, size_t bytes)

@@ -21,6 +21,8 @@
 
 /** Zeroed memory, aligned to 16 bytes; NULL if there is none. */
 void *sim_alloc(size_t bytes);
+/** The same with undefined content. */
+void *sim_alloc_dirty(size_t bytes);
 /** Larger memory with the same beginning. On failure NULL, and the old one stays. */
 void *sim_realloc(void *memory, size_t bytes);
 /** Give back; NULL is fine. */

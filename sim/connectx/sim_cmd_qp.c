@@ -14,7 +14,6 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 
-#include "sim_alloc.h"
 #include "sim_here.h"
 #include "sim_event.h"
 #include "sim_qp.h"
@@ -97,11 +96,7 @@ static int create(struct sim_ctx *ctx, const struct sim_call *call,
         return ENOMEM;
     }
     qp->qpn = new_qpn();
-    qp->shadow = sim_alloc((driver.sq_wqe_count + 1) * SIM_BB);
-    qp->req = sim_alloc((driver.sq_wqe_count + 1) * sizeof(*qp->req));
-    if (0 == qp->qpn || NULL == qp->shadow || NULL == qp->req) {
-        sim_free(qp->shadow);
-        sim_free(qp->req);
+    if (0 == qp->qpn) {
         sim_obj_free(qp);
         return ENOMEM;
     }
@@ -130,8 +125,7 @@ static int create(struct sim_ctx *ctx, const struct sim_call *call,
     qp->max_recv_sge = request->max_recv_sge;
     qp->max_inline = request->max_inline_data;
     qp->state = IBV_QPS_RESET;
-    qp->next = sim_qps;
-    sim_qps = qp;
+    sim_qp_add(qp);
 
     resp->qp_handle = qp->super.handle;
     resp->qpn = qp->qpn;
@@ -461,14 +455,8 @@ int sim_cmd_query_qp(struct sim_ctx *ctx, const struct sim_call *call)
 void sim_qp_destroy(struct sim_obj *obj)
 {
     struct sim_qp *qp = (struct sim_qp *) obj;
-    struct sim_qp **at;
 
-    for (at = &sim_qps; NULL != *at; at = &(*at)->next) {
-        if (*at == qp) {
-            *at = qp->next;
-            break;
-        }
-    }
+    sim_qp_remove(qp);
     sim_qp_reset(qp);
     qp->pd->super.uses--;
     qp->send_cq->super.uses--;
@@ -476,8 +464,6 @@ void sim_qp_destroy(struct sim_obj *obj)
     if (NULL != qp->srq) {
         qp->srq->super.uses--;
     }
-    sim_free(qp->shadow);
-    sim_free(qp->req);
     sim_obj_free(qp);
 }
 

@@ -12,17 +12,41 @@
 
 #include "sim_event.h"
 #include "sim_here.h"
+#include "sim_req.h"
 
 struct sim_qp *sim_qps;
 
+/* By the part of their numbers that is this process's: each frame is for one of many. */
+static struct sim_qp *by_index[1u << SIM_SLOT_SHIFT];
+
+static struct sim_qp **place_of(uint32_t qpn)
+{
+    return &by_index[qpn & ((1u << SIM_SLOT_SHIFT) - 1)];
+}
+
 struct sim_qp *sim_qp_find(uint32_t qpn)
 {
-    struct sim_qp *qp;
+    struct sim_qp *qp = *place_of(qpn);
 
-    for (qp = sim_qps; NULL != qp && qp->qpn != qpn; qp = qp->next) {
-        continue;
+    return NULL != qp && qp->qpn == qpn ? qp : NULL;
+}
+
+void sim_qp_add(struct sim_qp *qp)
+{
+    qp->next = sim_qps;
+    sim_qps = qp;
+    *place_of(qp->qpn) = qp;
+}
+
+void sim_qp_remove(struct sim_qp *qp)
+{
+    struct sim_qp **at = &sim_qps;
+
+    while (*at != qp) {
+        at = &(*at)->next;
     }
-    return qp;
+    *at = qp->next;
+    *place_of(qp->qpn) = NULL;
 }
 
 void sim_qp_take_turns(void)
@@ -72,6 +96,7 @@ void sim_qp_reset(struct sim_qp *qp)
 {
     sim_key_forget(qp->qpn);
     sim_qp_forget_reads(NULL, qp->qpn, true);
+    sim_req_rings_give(qp);
     qp->head = 0;
     qp->send = 0;
     qp->tail = 0;

@@ -100,13 +100,13 @@ struct sim_qp {
     uint8_t max_dest_rd_atomic;
 
     /* Requester. Positions in req count up for ever; modulo sq_count they are indexes. */
-    uint8_t *shadow; /**< the send queue as fetched */
-    struct sim_req *req;
-    uint32_t head;     /**< oldest not completed */
-    uint32_t send;     /**< next to put on the wire */
-    uint32_t tail;     /**< next to fetch */
-    uint16_t sq_fetch; /**< basic block that the next fetch starts at */
-    uint16_t sq_done;  /**< basic block of the oldest not completed */
+    uint8_t *shadow;     /**< the send queue as fetched; NULL: there are no requests */
+    struct sim_req *req; /**< likewise */
+    uint32_t head;       /**< oldest not completed */
+    uint32_t send;       /**< next to put on the wire */
+    uint32_t tail;       /**< next to fetch */
+    uint16_t sq_fetch;   /**< basic block that the next fetch starts at */
+    uint16_t sq_done;    /**< basic block of the oldest not completed */
     uint32_t next_psn;
     uint32_t epoch;
     struct sim_peer *peer; /**< where dest_qpn is, from RTR on */
@@ -137,6 +137,9 @@ struct sim_qp {
 extern struct sim_qp *sim_qps;
 
 struct sim_qp *sim_qp_find(uint32_t qpn);
+/** Add one whose number is free; remove one. */
+void sim_qp_add(struct sim_qp *qp);
+void sim_qp_remove(struct sim_qp *qp);
 
 /** Another one is first next time, so that the first cannot keep a connection to itself. */
 void sim_qp_take_turns(void);

@@ -71,6 +71,9 @@ static inline bool sim_psn_reached(uint32_t a, uint32_t b)
     return sim_psn_minus(a, b) < 0x800000;
 }
 
+/** Free the memory for requests of a queue pair that has none. */
+void sim_req_rings_give(struct sim_qp *qp);
+
 /**
  * The request is finished, with an error. Nothing behind it goes out any more; what is before it
  * still completes.

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim_alloc.h"
 #include "sim_event.h"
 
 static uint8_t chunk[SIM_CHUNK];
@@ -80,12 +81,42 @@ static void fetch_one(struct sim_qp *qp, uint16_t backlog)
     }
 }
 
+/*
+ * Memory for the requests of a queue pair, while there are any: of many queue pairs few are in use
+ * at a time. The content is undefined: fetch_one writes all that is read.
+ */
+static bool rings_take(struct sim_qp *qp)
+{
+    if (NULL == qp->req) {
+        qp->shadow = sim_alloc_dirty((size_t) qp->sq_count * SIM_BB);
+        qp->req = sim_alloc_dirty(qp->sq_count * sizeof(*qp->req));
+        if (NULL == qp->shadow || NULL == qp->req) {
+            sim_req_rings_give(qp);
+            return false;
+        }
+    }
+    return true;
+}
+
+void sim_req_rings_give(struct sim_qp *qp)
+{
+    sim_free(qp->shadow);
+    sim_free(qp->req);
+    qp->shadow = NULL;
+    qp->req = NULL;
+}
+
 static bool fetch(struct sim_qp *qp)
 {
     uint16_t posted = (uint16_t) be32toh(qp->db[1]);
     bool did = false;
 
     atomic_thread_fence(memory_order_acquire);
+    if (posted != qp->sq_fetch && !qp->fetch_stopped && !rings_take(qp)) {
+        sim_log(1, "QP 0x%x: no memory for its requests", qp->qpn);
+        sim_qp_fatal(qp);
+        return true;
+    }
     while (posted != qp->sq_fetch && !qp->fetch_stopped) {
         if ((uint16_t) (posted - qp->sq_done) > qp->sq_count) {
             struct sim_req *req = sim_req_at(qp, qp->tail++);
@@ -520,14 +551,16 @@ bool sim_qp_request(struct sim_qp *qp)
         return false;
     }
     if (IBV_QPS_ERR == qp->state) {
-        return flush(qp);
+        did = flush(qp);
+    } else if (IBV_QPS_RTS == qp->state) {
+        did = fetch(qp);
+        did = transmit(qp) || did;
+        did = complete(qp) || did;
     }
-    if (IBV_QPS_RTS != qp->state) {
-        return false;
+    if (did && qp->head == qp->tail) {
+        sim_req_rings_give(qp);
     }
-    did = fetch(qp);
-    did = transmit(qp) || did;
-    return complete(qp) || did;
+    return did;
 }
 
 uint64_t sim_qp_wakeup(const struct sim_qp *qp)

@@ -34,14 +34,17 @@ struct sim_conn {
     bool dead;
     bool want_out; /* polls for writing */
     struct sim_pulse pulse;
-    char *in;
+    char *in; /* the first part of a frame that has not come whole; NULL: none */
     size_t in_length;
-    char *out;
+    char *out; /* data that the kernel did not accept; NULL: none */
     size_t out_start;
     size_t out_length;
     size_t out_room;
     struct sim_conn *next;
 };
+
+/* Frames are read here, for all connections: an idle one has no buffer. */
+static char inbox[IN_ROOM];
 
 static int epoll_fd = -1;
 static int listen_fd = -1;
@@ -122,11 +125,9 @@ static struct sim_conn *conn_new(int fd, struct sim_peer *peer)
     conn->peer = peer;
     conn->greeted = NULL != peer;
     conn->connected = NULL == peer;
-    conn->in = sim_alloc(IN_ROOM);
     event.data.ptr = conn;
-    if (NULL == conn->in || 0 != epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+    if (0 != epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
         sim_close(fd);
-        sim_free(conn->in);
         sim_free(conn);
         return NULL;
     }
@@ -270,6 +271,12 @@ static void flush(struct sim_conn *conn)
         conn->out_start += (size_t) n;
         conn->out_length -= (size_t) n;
     }
+    if (0 == conn->out_length) {
+        sim_free(conn->out);
+        conn->out = NULL;
+        conn->out_start = 0;
+        conn->out_room = 0;
+    }
     if (!conn->dead) {
         want_out(conn, 0 < conn->out_length);
     }
@@ -351,53 +358,80 @@ static void greet(struct sim_conn *conn, const struct sim_frame *frame, const ch
     conn->greeted = true;
 }
 
+/* Take the whole frames of the inbox. @return bytes of these; the connection may be dead then */
+static size_t take_frames(struct sim_conn *conn, size_t length)
+{
+    size_t at = 0;
+
+    while (!conn->dead && length - at >= sizeof(struct sim_frame)) {
+        struct sim_frame frame;
+
+        memcpy(&frame, inbox + at, sizeof(frame));
+        if (MAGIC != frame.magic || SIM_CHUNK < frame.length) {
+            sim_log(1, "garbage on a connection");
+            conn_kill(conn);
+            break;
+        }
+        if (length - at < sizeof(frame) + frame.length) {
+            break;
+        }
+        if (!conn->greeted) {
+            greet(conn, &frame, inbox + at + sizeof(frame));
+        } else {
+            sim_frame_in(conn, &frame, inbox + at + sizeof(frame));
+        }
+        at += sizeof(frame) + frame.length;
+    }
+    return at;
+}
+
+/* Store the begin of a frame until the rest comes. */
+static void put_by(struct sim_conn *conn, size_t length)
+{
+    if (0 < length && !conn->dead) {
+        conn->in = sim_alloc_dirty(length);
+        if (NULL == conn->in) {
+            conn_kill(conn);
+            return;
+        }
+        memcpy(conn->in, inbox, length);
+        conn->in_length = length;
+    }
+}
+
 static void read_in(struct sim_conn *conn)
 {
+    size_t length = conn->in_length;
     int turn;
 
+    if (0 < length) {
+        memcpy(inbox, conn->in, length);
+        sim_free(conn->in);
+        conn->in = NULL;
+        conn->in_length = 0;
+    }
     /* Not as long as the peer sends: the poll set reports that there is more. */
-    for (turn = 0; turn < TURNS; turn++) {
-        ssize_t n = recv(conn->fd, conn->in + conn->in_length, IN_ROOM - conn->in_length, 0);
-        size_t at = 0;
-        size_t room = IN_ROOM - conn->in_length;
+    for (turn = 0; turn < TURNS && !conn->dead; turn++) {
+        size_t room = IN_ROOM - length;
+        ssize_t n = recv(conn->fd, inbox + length, room, 0);
+        size_t taken;
 
         if (0 > n && (EAGAIN == errno || EINTR == errno)) {
-            return;
+            break;
         }
         if (0 >= n) {
             conn_kill(conn);
             return;
         }
-        conn->in_length += (size_t) n;
-        while (!conn->dead && conn->in_length - at >= sizeof(struct sim_frame)) {
-            struct sim_frame frame;
-
-            memcpy(&frame, conn->in + at, sizeof(frame));
-            if (MAGIC != frame.magic || SIM_CHUNK < frame.length) {
-                sim_log(1, "garbage on a connection");
-                conn_kill(conn);
-                return;
-            }
-            if (conn->in_length - at < sizeof(frame) + frame.length) {
-                break;
-            }
-            if (!conn->greeted) {
-                greet(conn, &frame, conn->in + at + sizeof(frame));
-            } else {
-                sim_frame_in(conn, &frame, conn->in + at + sizeof(frame));
-            }
-            at += sizeof(frame) + frame.length;
-        }
-        if (conn->dead) {
-            return;
-        }
-        memmove(conn->in, conn->in + at, conn->in_length - at);
-        conn->in_length -= at;
+        taken = take_frames(conn, length + (size_t) n);
+        length += (size_t) n - taken;
+        memmove(inbox, inbox + taken, length);
         if ((size_t) n < room) {
             /* That was all. */
-            return;
+            break;
         }
     }
+    put_by(conn, length);
 }
 
 static void accept_all(void)

@@ -77,10 +77,10 @@ static mca_btl_umr_direct_t part_of(void *buffer, const opal_iov_cache_layout_t 
 /**
  * Byte by byte: the number of writes for [start, end) if each goes to one run and gathers as many
  * pieces as it may. (All of either side is one registration.) UMRDDT_TEST_MESSAGE is the maximum
- * size of a write.
+ * size of a write. @p last: bytes of the last one.
  */
 static uint64_t writes_of(const opal_iov_cache_layout_t *from, const opal_iov_cache_form_t *to,
-                          uint64_t start, uint64_t end, uint64_t *pieces)
+                          uint64_t start, uint64_t end, uint64_t *pieces, uint64_t *last)
 {
     uint64_t limit = harness.hca->caps()->write_pieces, writes = 1, gathered = 1, bytes = 1;
     const char *text = getenv("UMRDDT_TEST_MESSAGE");
@@ -103,6 +103,7 @@ static uint64_t writes_of(const opal_iov_cache_layout_t *from, const opal_iov_ca
             ++*pieces;
         }
     }
+    *last = bytes;
     return writes;
 }
 
@@ -128,7 +129,8 @@ static void direct_message(bool send, void *buffer, const opal_iov_cache_layout_
             mca_btl_umr_direct_t direct = part_of(buffer, layout, memory, to, &place, start, end);
             mca_btl_umr_stats_t before = *stats;
             struct done done = {0, 0};
-            uint64_t pieces, writes = writes_of(layout, to, start, end, &pieces);
+            uint64_t pieces, last, writes = writes_of(layout, to, start, end, &pieces, &last);
+            uint64_t notifications = size == end ? harness_notifications(last) : 0;
 
             CHECK_RC(OPAL_SUCCESS,
                      harness.hca->put_direct(harness.endpoint, &direct, size == end ? &fin : NULL,
@@ -141,7 +143,7 @@ static void direct_message(bool send, void *buffer, const opal_iov_cache_layout_
             CHECK(end - start == stats->bytes_written - before.bytes_written, "%llu bytes",
                   (unsigned long long) (stats->bytes_written - before.bytes_written));
             if (1 == place.region_count) {
-                CHECK(writes == stats->writes_posted - before.writes_posted
+                CHECK(writes + notifications == stats->writes_posted - before.writes_posted
                           && writes == stats->writes_direct - before.writes_direct,
                       "%llu writes, not %llu",
                       (unsigned long long) (stats->writes_direct - before.writes_direct),

@@ -167,6 +167,12 @@ struct side {
  */
 void message(bool send, const struct side *side, uint64_t size, uint32_t fin);
 
+/**
+ * Writes that only carry a FIN, after a last write of so many bytes: 0 or 1. UMRDDT_TEST_NOTIFY is
+ * btl_umr_notify_size; without it, this is the default.
+ */
+uint64_t harness_notifications(uint64_t last);
+
 /** What the peer wrote there is there afterwards. */
 void harness_flush(mca_btl_umr_memory_t *memory);
 
@@ -183,9 +189,9 @@ struct test {
     const char *name;
     void (*run)(void);
 };
-extern const struct test put_tests[], pool_tests[], key_tests[], keycache_tests[], memory_tests[],
-    failure_tests[], thread_tests[], gpu_tests[], tiers_tests[], nested_tests[], direct_tests[],
-    module_tests[], scale_tests[], hca_tests[], rebuild_tests[];
+extern const struct test put_tests[], notify_tests[], pool_tests[], key_tests[], keycache_tests[],
+    memory_tests[], failure_tests[], thread_tests[], gpu_tests[], tiers_tests[], nested_tests[],
+    direct_tests[], module_tests[], scale_tests[], hca_tests[], rebuild_tests[];
 
 /* The program's mlx5dv_create_qp (failure.c) calls these (tiers.c): whether to refuse this queue
  * pair; and to corrupt a new one. */

@@ -123,6 +123,12 @@ enum {
     X(UINT, sq_depth, 6, 64, 2, 8192, \
       "Number of RDMA writes in flight to one peer; each needs an entry of the " \
       "send queue (btl_umr_write_pieces) and 64 bytes for its completion") \
+    X(SIZE, notify_size, 6, (size_t) 1 << 20, 0, SIZE_MAX, \
+      "Length in bytes from which on the last write of a message, or of a chunk, " \
+      "does not carry the notification of the receiver. A second write, without " \
+      "bytes, does. HCAs keep the packets of a write with a notification in " \
+      "order; adaptive routing spreads those of others over its paths. 0: the " \
+      "last write always carries it") \
     X(UINT, rq_depth, 6, 128, 1, 8192, \
       "Number of messages from one peer that may be in flight") \
     X(UINT, srq_depth, 6, 255, 0, 16383, \

@@ -16,13 +16,13 @@
  *     writes       |  1  | 2 |  3  | 4 |    5      |
  *
  * One write for each piece that lies in one key on either side, not longer than the port's largest
- * message. Puts of an endpoint are in one list, in the order of the calls: first the posted ones,
- * then at most one that is partly posted, then the waiting ones.
+ * message. If the last one is large and there is a FIN, the FIN follows in a write without bytes
+ * (mca_btl_umr_put_write). Puts of an endpoint are in one list, in the order of the calls: first
+ * the posted ones, then at most one that is partly posted, then the waiting ones.
  */
 
 #include "opal_config.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,24 +42,12 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
     uint64_t local_left = local->length - put->local_offset;
     uint64_t remote_left = remote->length - put->remote_offset;
     uint64_t length = local_left < remote_left ? local_left : remote_left;
-    mca_btl_umr_sq_t *sq = &endpoint->sq;
-    bool last;
 
     length = length < hca->device.max_message ? length : hca->device.max_message;
-    last = length == put->left;
+    mca_btl_umr_put_write(endpoint, put, remote->rkey, remote->addr + put->remote_offset, length);
+    ibv_wr_set_sge(endpoint->sq.qpx, local->lkey, local->addr + put->local_offset,
+                   (uint32_t) length);
 
-    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last, &put->last_seq);
-    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
-    if (last && put->has_fin) {
-        ibv_wr_rdma_write_imm(sq->qpx, remote->rkey, remote->addr + put->remote_offset,
-                              htonl(put->fin));
-    } else {
-        ibv_wr_rdma_write(sq->qpx, remote->rkey, remote->addr + put->remote_offset);
-    }
-    ibv_wr_set_sge(sq->qpx, local->lkey, local->addr + put->local_offset, (uint32_t) length);
-
-    put->started = true;
-    put->left -= length;
     put->local_offset += length;
     if (put->local_offset == local->length) {
         ++put->local_index;
@@ -71,6 +59,19 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
         put->remote_offset = 0;
     }
     return length;
+}
+
+uint64_t mca_btl_umr_put_notify(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
+{
+    mca_btl_umr_sq_t *sq = &endpoint->sq;
+
+    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &put->last_seq);
+    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
+    /* Without bytes it needs no key. */
+    ibv_wr_rdma_write_imm(sq->qpx, 0, 0, htonl(put->fin));
+    ibv_wr_set_sge_list(sq->qpx, 0, NULL);
+    put->left = 0;
+    return 0;
 }
 
 void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)

@@ -37,7 +37,7 @@ struct mca_btl_umr_put_t {
     size_t capacity;                      /**< of remote */
     size_t local_index, remote_index;     /**< keys of the next write */
     uint64_t local_offset, remote_offset; /**< offsets in them */
-    uint64_t left;                        /**< bytes not posted yet */
+    uint64_t left;                        /**< bytes not posted yet; 1: only its FIN, if apart */
     bool started;                         /**< at least one write was posted */
     uint32_t last_seq;                    /**< number of the last write posted */
     bool has_fin;

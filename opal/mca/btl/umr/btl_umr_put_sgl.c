@@ -22,7 +22,6 @@
 
 #include "opal_config.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,11 +164,9 @@ static uint64_t build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_walk_t *walk = put->walk;
-    mca_btl_umr_sq_t *sq = &endpoint->sq;
     struct ibv_sge pieces[MCA_BTL_UMR_MAX_PIECES];
     uint64_t start = 0, end = 0, limit = 0; /* of the run; of its region */
     size_t count = 0;
-    bool last;
 
     /*
      * Every pass except the last takes a block or a part of one; put->left is the number of
@@ -212,17 +209,8 @@ static uint64_t build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
         walk_on(walk, length);
     }
 
-    last = end - start == put->left;
-    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last, &put->last_seq);
-    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
-    if (last && put->has_fin) {
-        ibv_wr_rdma_write_imm(sq->qpx, put->remote[walk->region].rkey, start, htonl(put->fin));
-    } else {
-        ibv_wr_rdma_write(sq->qpx, put->remote[walk->region].rkey, start);
-    }
-    ibv_wr_set_sge_list(sq->qpx, count, pieces);
-    put->started = true;
-    put->left -= end - start;
+    mca_btl_umr_put_write(endpoint, put, put->remote[walk->region].rkey, start, end - start);
+    ibv_wr_set_sge_list(endpoint->sq.qpx, count, pieces);
     ++hca->stats.writes_direct;
     hca->stats.pieces_direct += count;
     return end - start;
