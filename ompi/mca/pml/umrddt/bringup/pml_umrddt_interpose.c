@@ -29,7 +29,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"

@@ -22,7 +22,6 @@
 #include "opal/util/proc.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 
 /** What a process reports: only uint64_t, which are added up. */
 typedef struct report_t {

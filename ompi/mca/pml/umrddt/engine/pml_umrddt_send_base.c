@@ -19,7 +19,6 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
