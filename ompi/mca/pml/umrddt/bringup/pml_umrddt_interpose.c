@@ -32,7 +32,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"

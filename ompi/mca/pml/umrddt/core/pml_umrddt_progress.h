@@ -118,7 +118,7 @@ static inline void mca_pml_umrddt_assert_progress(const char *function)
 #define MCA_PML_UMRDDT_ASSERT_PROGRESS() ((void) 0)
 #endif
 
-/** In a function that checks invariants (pml_umrddt_check.h): return the name of the invariant, for
+/** In a function that checks invariants (pml_umrddt_check.c): return the name of the invariant, for
  * the user, if it does not hold. */
 #define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
     do {                                      \

@@ -210,6 +210,22 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send);
  */
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send);
 
+/* ---------------------------------------------------------------------------------------------
+ * pml_umrddt_check.c: invariants that hold between two calls of progress. A message has the
+ * resources that its state needs, and lists agree with counters. With pml_umrddt_check, as in the
+ * tests, a separate progress function checks them. A violation prints the name of the invariant and
+ * aborts the process.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
+const char *mca_pml_umrddt_state_check(void);
+
+/** Start periodic checks. Does nothing if pml_umrddt_check is 0. */
+void mca_pml_umrddt_check_start(void);
+
+/** Stop periodic checks and check a last time. Progress must not run. */
+void mca_pml_umrddt_check_stop(void);
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_ENGINE_H */

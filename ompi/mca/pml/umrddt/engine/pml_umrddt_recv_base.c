@@ -25,7 +25,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
@@ -372,10 +371,20 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
     return MCA_PML_UMRDDT_NACK_ACK;
 }
 
+/** No scheme holds anything for a message that the base PML carries. */
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    static const unsigned char nothing[MCA_PML_UMRDDT_RECV_HELD];
+
+    MCA_PML_UMRDDT_HOLDS(0 == recv->fin && 0 == memcmp(recv->held, nothing, sizeof(nothing)),
+                         "receives: no scheme holds anything of what the base PML brings");
+    return NULL;
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base = {
     .id = MCA_PML_UMRDDT_SCHEME_BASE,
     .bit = MCA_PML_UMRDDT_BIT_BASE,
     .start = start,
     .nack = nack,
-    .check = mca_pml_umrddt_check_base,
+    .check = check,
 };

@@ -99,8 +99,7 @@ mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
     return NULL == peer->gpu ? NULL : peer->gpu->done_flags;
 }
 
-/** Check the caches of a peer, and a receive: members of the scheme. */
-const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);
+/** Check the caches of a peer: member of the scheme. */
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);

@@ -604,6 +604,18 @@ static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
                || NULL != mca_pml_umrddt_ipc_done_flags(recv->peer));
 }
 
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_INFO_REQ != recv->state || NULL != ipc->requested,
+                         "receives: one that has asked notes what");
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_COPY != recv->state
+                             || (NULL != ipc->copy && (NULL != ipc->import || recv->peer->self)),
+                         "receives: memory that is copied from is mapped");
+    return NULL;
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .id = MCA_PML_UMRDDT_SCHEME_IPC,
     .bit = MCA_PML_UMRDDT_BIT_IPC,
@@ -627,5 +639,5 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .nack = nack,
     .recv_release = release,
     .reply = reply_came,
-    .check = mca_pml_umrddt_check_ipc,
+    .check = check,
 };

@@ -155,9 +155,6 @@ void mca_pml_umrddt_pack_close(void);
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool hca);
 
-/** Invariants of a receive: member of the schemes. */
-const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv);
-
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_PACK_H */

@@ -335,3 +335,21 @@ void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
         rdma->memory = NULL;
     }
 }
+
+const char *mca_pml_umrddt_rdma_check(const mca_pml_umrddt_recv_t *recv, bool named)
+{
+    if (MCA_PML_UMRDDT_RECV_CREDIT == recv->state) {
+        MCA_PML_UMRDDT_HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
+    } else if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
+        MCA_PML_UMRDDT_HOLDS(0 != recv->fin
+                                 && recv == umrddt_number_find(&mca_pml_umrddt.fins, recv->fin),
+                             "receives: one that waits for a FIN is found by it");
+    } else {
+        return NULL;
+    }
+    MCA_PML_UMRDDT_HOLDS(NULL != recv->endpoint,
+                         "receives: one that keys are named for has an endpoint");
+    MCA_PML_UMRDDT_HOLDS(recv->position < recv->total, "receives: a round has bytes to come");
+    MCA_PML_UMRDDT_HOLDS(named, "receives: what is named to a sender is held");
+    return NULL;
+}
