@@ -23,7 +23,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 
 #include "../common/check.h"
 

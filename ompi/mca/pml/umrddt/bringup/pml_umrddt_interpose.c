@@ -33,7 +33,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
