@@ -32,7 +32,7 @@
  * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
  * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
  * FALLBACK. All schemes use the HCA if possible (pml_umrddt_pack_hca.c). Without it pack-gdr needs
- * a base PML that accepts GPU memory (pml_umrddt_pack_device.c).
+ * a base PML that accepts GPU memory (pml_umrddt_pack_buffers.c).
  *
  * test/model/pack.pml is a model of this protocol, which is checked.
  *

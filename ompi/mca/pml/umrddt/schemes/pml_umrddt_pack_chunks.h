@@ -174,7 +174,7 @@ static inline int mca_pml_umrddt_pack_stage_get(const opal_umrddt_gpu_where_t *w
 void mca_pml_umrddt_pack_arrived(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 
 /* ---------------------------------------------------------------------------------------------
- * The base PML between GPU buffers (pml_umrddt_pack_device.c)
+ * The base PML between GPU buffers (pml_umrddt_pack_buffers.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** One side of pack-gdr that has an engine, with the base PML as the wire: set pack->device if the
