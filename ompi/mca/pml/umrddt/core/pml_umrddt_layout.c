@@ -19,7 +19,6 @@
 
 #include "ompi_config.h"
 
-#include <string.h>
 
 #include "mpi.h"
 

@@ -25,7 +25,6 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
