@@ -100,7 +100,6 @@ static void check_context(const void *buf, size_t count)
 }
 
 static mca_pml_umrddt_pack_t *sender, *receiver;
-static int active;
 
 /* ---------------------------------------------------------------------------------------------
  * The base PML
@@ -591,11 +590,6 @@ void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), voi
     }
 }
 
-void mca_pml_umrddt_active(int change)
-{
-    active += change;
-}
-
 void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
                                mca_pml_umrddt_reply_kind_t reply_kind,
                                mca_pml_umrddt_reply_t *reply)
@@ -977,7 +971,7 @@ int main(int argc, char **argv)
     refused();
     failures();
     hostile();
-    CHECK(0 == active);
+    CHECK(0 == mca_pml_umrddt.active);
     mca_pml_umrddt_pack_close();
     OBJ_RELEASE(bytes_layout);
     CHECK(OPAL_SUCCESS == opal_finalize_util());

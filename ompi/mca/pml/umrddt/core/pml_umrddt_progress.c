@@ -61,15 +61,6 @@ void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *)
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
 
-void mca_pml_umrddt_active(int change)
-{
-    if (opal_using_threads()) {
-        (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
-    } else {
-        mca_pml_umrddt.active += change;
-    }
-}
-
 void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
                          void *owner)
 {

@@ -99,7 +99,14 @@ static inline void mca_pml_umrddt_notice_soon(void)
 }
 
 /** Change the number of active messages. Progress does nothing while it is 0. */
-void mca_pml_umrddt_active(int change);
+static inline void mca_pml_umrddt_active(int change)
+{
+    if (opal_using_threads()) {
+        (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
+    } else {
+        mca_pml_umrddt.active += change;
+    }
+}
 
 #if UMRDDT_ENABLE_DEBUG
 /** Abort unless this thread runs progress. Nothing is asserted while progress is not registered,

@@ -12,8 +12,8 @@
  * The engine: services for schemes (pml_umrddt_scheme.h) and for the other layers, of the receiver
  * (recv_*) and of the sender (send_*). They run only in progress, except where noted.
  *
- * A scheme ends a received message by exactly one of recv_done, recv_over and recv_lost, or gives
- * it up by recv_next or recv_by_base. After any of these calls the request may be freed.
+ * A scheme ends a received message by recv_end, or gives it up by recv_next or recv_by_base. After
+ * any of these calls the request may be freed.
  */
 
 #ifndef MCA_PML_UMRDDT_ENGINE_H
@@ -72,14 +72,9 @@ typedef struct mca_pml_umrddt_recv_split_t {
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-/** All data has arrived: release resources and complete, with an error if it was truncated. */
-void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv);
-
-/** End like recv_done, but with @p error for the application. */
-void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error);
-
-/** The data cannot be received: release resources and complete with an error. */
-void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
+/** The message has ended: release resources and complete. @param[in] error  MPI_SUCCESS: all data has
+ * arrived. Then the error is that of a truncated message, if it was */
+void mca_pml_umrddt_recv_end(mca_pml_umrddt_recv_t *recv, int error);
 
 /** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
  * PML has not accepted yet, except critical ones. */

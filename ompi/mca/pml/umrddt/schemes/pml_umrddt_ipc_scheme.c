@@ -305,7 +305,7 @@ static void finish(mca_pml_umrddt_recv_t *recv)
         && 0 <= recv->status.MPI_TAG) {
         opal_umrddt_hint_used(&recv->peer->hint_pace);
     }
-    mca_pml_umrddt_recv_done(recv);
+    mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
 }
 
 /** Retry function in state COPY. */

@@ -331,13 +331,13 @@ static bool receiving(void *owner)
     held->pack = NULL;
     if (MCA_PML_UMRDDT_PACK_WELL == end) {
         MCA_PML_UMRDDT_COUNT(recvs_pack);
-        mca_pml_umrddt_recv_done(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
     } else if (MCA_PML_UMRDDT_PACK_NOT_PACKED == end) {
         mca_pml_umrddt_recv_by_base(recv, &mca_pml_umrddt.counters.fallback_sender);
     } else if (MCA_PML_UMRDDT_PACK_BROKEN == end) {
         mca_pml_umrddt_recv_by_base(recv, &mca_pml_umrddt.counters.fallback_endpoint);
     } else {
-        mca_pml_umrddt_recv_lost(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_ERR_OTHER);
     }
     return true;
 }

@@ -264,12 +264,12 @@ static void flushed(void *context, int status)
     if (NULL != recv->reason) {
         mca_pml_umrddt_recv_by_base(recv, recv->reason); /* nothing can be done about an error */
     } else if (OPAL_SUCCESS == status) {
-        mca_pml_umrddt_recv_done(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
     } else {
         /* the sender has completed the message, so it cannot be sent again */
         opal_output(0, "pml:umrddt: a message came to a GPU that cannot be made to see it; it "
                        "fails");
-        mca_pml_umrddt_recv_lost(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_ERR_OTHER);
     }
 }
 

@@ -150,7 +150,7 @@ void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_LIKELY(!opal_umrddt_gpu_on_device(&recv->where))) {
-        mca_pml_umrddt_recv_done(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
     } else {
         mca_pml_umrddt_rdma_flush(recv, NULL);
     }
