@@ -72,8 +72,8 @@ typedef struct mca_pml_umrddt_recv_split_t {
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-/** The message has ended: release resources and complete. @param[in] error  MPI_SUCCESS: all data has
- * arrived. Then the error is that of a truncated message, if it was */
+/** The message has ended: release resources and complete. @param[in] error  MPI_SUCCESS: all data
+ * has arrived. Then the error is that of a truncated message, if it was */
 void mca_pml_umrddt_recv_end(mca_pml_umrddt_recv_t *recv, int error);
 
 /** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
@@ -186,9 +186,6 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
 /** A field of the reply is invalid, and the base PML is going to carry the message: count and
  * report it. */
 void mca_pml_umrddt_send_report_invalid(const mca_pml_umrddt_send_t *send);
-
-/** Cancel a receive for a reply that will not arrive. A start may call it too. */
-void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 
 /** Release the request id. */
 void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send);

@@ -49,8 +49,10 @@ static bool unstaged(void *owner)
     return true;
 }
 
-void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
-                                 opal_umrddt_gpu_kind_t kind, size_t length)
+/** Copy packed bytes to the user's buffer, then end the receive with recv->status. The bytes are
+ * valid until then. */
+static void unstage(mca_pml_umrddt_recv_t *recv, void *bytes, opal_umrddt_gpu_kind_t kind,
+                    size_t length)
 {
     int rc, tries = 2; /* the data would be lost: retry once */
 
@@ -138,8 +140,8 @@ void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv)
         && opal_umrddt_gpu_on_device(&recv->where)) {
         hint(recv);
     }
-    mca_pml_umrddt_recv_unstage(
-        recv, bytes, NULL == recv->stage.bytes ? OPAL_UMRDDT_GPU_HOST : recv->stage.kind, length);
+    unstage(recv, bytes, NULL == recv->stage.bytes ? OPAL_UMRDDT_GPU_HOST : recv->stage.kind,
+            length);
 }
 
 static void plain_event(void *owner)
@@ -166,7 +168,7 @@ static void overflow_out(mca_pml_umrddt_recv_t *recv)
     } else if (status->_ucount > recv->total) {
         status->MPI_ERROR = MPI_ERR_TRUNCATE;
     }
-    mca_pml_umrddt_recv_unstage(recv, recv->overflow.bytes, recv->overflow.kind, length);
+    unstage(recv, recv->overflow.bytes, recv->overflow.kind, length);
 }
 
 static bool host_received(void *owner)

@@ -155,15 +155,6 @@ void mca_pml_umrddt_recv_plain(mca_pml_umrddt_recv_t *recv);
 /** As mca_pml_umrddt_recv_plain, but only from progress, where the receive is already active. */
 void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv);
 
-/**
- * Copy packed bytes to the user's buffer, then end the receive with recv->status. Progress thread
- * only.
- *
- * @param[in] bytes  at least @p length bytes; valid until the receive has ended
- */
-void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
-                                 opal_umrddt_gpu_kind_t kind, size_t length);
-
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_REQUESTS_H */

@@ -391,7 +391,8 @@ static inline int go(mca_pml_umrddt_recv_t *recv)
     return rc;
 }
 
-int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
+/** Start a receive request of our own. */
+static int recv_start(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_release_reset(&recv->release);
     base_await(recv->host);
@@ -429,7 +430,7 @@ int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
         } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
             rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
         } else {
-            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+            rc = recv_start((mca_pml_umrddt_recv_t *) requests[i]);
         }
         if (OMPI_SUCCESS != rc) {
             return rc;
