@@ -335,9 +335,9 @@ void opal_umrddt_gpu_scratch_close(void)
  * ------------------------------------------------------------------------------------------- */
 
 int opal_umrddt_gpu_stage_get(const opal_umrddt_gpu_memory_t *memory, size_t size,
-                              opal_umrddt_gpu_stage_use_t use, opal_umrddt_gpu_stage_t *stage)
+                              opal_umrddt_gpu_stage_t *stage)
 {
-    (void) memory, (void) use;
+    (void) memory;
     stage->bytes = malloc(size);
     stage->room = size;
     stage->kind = OPAL_UMRDDT_GPU_PINNED;
@@ -372,8 +372,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
         own->buffer.scratch = (uintptr_t) malloc(size);
         own->buffer.key.addr = own->buffer.scratch;
     } else {
-        (void) opal_umrddt_gpu_stage_get(&where->memory, size, OPAL_UMRDDT_GPU_STAGE_DATA,
-                                         &own->buffer.stage);
+        (void) opal_umrddt_gpu_stage_get(&where->memory, size, &own->buffer.stage);
         own->buffer.key.addr = (uintptr_t) own->buffer.stage.bytes;
     }
     own->buffer.room = size;

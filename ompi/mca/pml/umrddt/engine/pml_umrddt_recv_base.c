@@ -229,8 +229,7 @@ static int get_overflow(mca_pml_umrddt_recv_t *recv)
     int rc = OMPI_SUCCESS;
 
     if (must || recv->total < recv->rts.length) {
-        rc = opal_umrddt_gpu_stage_get(&recv->where.memory, recv->rts.length,
-                                       OPAL_UMRDDT_GPU_STAGE_DATA, &recv->overflow);
+        rc = opal_umrddt_gpu_stage_get(&recv->where.memory, recv->rts.length, &recv->overflow);
     }
     return must ? rc : OMPI_SUCCESS;
 }

@@ -145,8 +145,7 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
         post_data(send);
         return;
     }
-    rc = opal_umrddt_gpu_stage_get(&send->where.memory, send->layout->size,
-                                   OPAL_UMRDDT_GPU_STAGE_DATA, &send->stage);
+    rc = opal_umrddt_gpu_stage_get(&send->where.memory, send->layout->size, &send->stage);
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt_transit(&send->transit, send->buf, send->count, send->datatype,
                                     &send->where, send->stage.bytes, send->stage.kind,

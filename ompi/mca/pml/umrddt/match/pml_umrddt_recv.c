@@ -309,9 +309,8 @@ static int own(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt_gpu_where_t *wh
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
-        rc = opal_umrddt_gpu_stage_get(
-            &where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
-            OPAL_UMRDDT_GPU_STAGE_ROOM, &recv->stage);
+        rc = opal_umrddt_gpu_stage_plain(
+            MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room, &recv->stage);
     }
     if (OMPI_SUCCESS == rc) {
         rc = base_init(recv);
@@ -501,8 +500,7 @@ int mca_pml_umrddt_stage_irecv(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt
 int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 {
     size_t capacity = recv->count * recv->datatype->super.size;
-    int rc = opal_umrddt_gpu_stage_get(&recv->where.memory, capacity, OPAL_UMRDDT_GPU_STAGE_ROOM,
-                                       &recv->overflow);
+    int rc = opal_umrddt_gpu_stage_plain(capacity, &recv->overflow);
 
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,

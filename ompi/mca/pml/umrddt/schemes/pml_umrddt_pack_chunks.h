@@ -167,7 +167,7 @@ static inline int mca_pml_umrddt_pack_stage_get(const opal_umrddt_gpu_where_t *w
         /* pinned staging memory, also for managed memory */
         beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
     }
-    return opal_umrddt_gpu_stage_get(&beside.memory, size, OPAL_UMRDDT_GPU_STAGE_DATA, stage);
+    return opal_umrddt_gpu_stage_get(&beside.memory, size, stage);
 }
 
 /** Receiver: the data of a chunk has arrived, or (chunk->lost) will not arrive. Unpack it. */
