@@ -154,8 +154,8 @@ static inline bool mca_pml_umrddt_takes_part(void)
     } while (0)
 #define MCA_PML_UMRDDT_COUNT(name) MCA_PML_UMRDDT_COUNT_ADD(name, 1)
 
-/* Log lines. docs/messages.rst has what each level shows. The level is looked at only where something
- * new is decided: the first message of a pair of layouts, a failure, start and end. */
+/* Log lines. docs/messages.rst has what each level shows. The level is looked at only where
+ * something new is decided: the first message of a pair of layouts, a failure, start and end. */
 
 /** Levels of pml_umrddt_verbose. */
 #define MCA_PML_UMRDDT_LOG_SETUP     1u

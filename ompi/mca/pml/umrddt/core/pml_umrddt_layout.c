@@ -19,7 +19,6 @@
 
 #include "ompi_config.h"
 
-
 #include "mpi.h"
 
 #include "opal/datatype/opal_datatype_internal.h"

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Checks the invariants of pml/umrddt; read pml_umrddt_engine.h first. There is no list of sends, so
- * only sends in a waiting list are checked.
+ * Checks the invariants of pml/umrddt; read pml_umrddt_engine.h first. There is no list of sends,
+ * so only sends in a waiting list are checked.
  */
 
 #include "ompi_config.h"

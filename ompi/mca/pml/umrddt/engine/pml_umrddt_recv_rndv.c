@@ -182,7 +182,9 @@ static void matched_event(void *owner)
         return;
     }
     ++counters->handled_recvs; /* progress thread only */
-    mca_pml_umrddt_listen(recv->comm);
+    if (OPAL_UNLIKELY(!recv->comm->listening)) {
+        mca_pml_umrddt_listen(recv->comm);
+    }
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;
     recv->position = 0;

@@ -371,12 +371,11 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
     if (wrong) {
         return false;
     }
-    here = opal_umrddt_gpu_import_address(ipc->import, lowest, end);
+    here = opal_umrddt_gpu_import_address(ipc->import, lowest, end, &from->on_device);
     from->layout = ipc->from;
     from->address = NULL == ipc->from ? here : here - (uint64_t) rts->lb;
     from->kind = OPAL_UMRDDT_GPU_DEVICE;
     from->reached = true;
-    from->on_device = opal_umrddt_gpu_import_on_device(ipc->import);
     return 0 != here;
 }
 
@@ -384,12 +383,12 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
 static bool copy(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
-    opal_umrddt_gpu_copy_end_t from,
-        to = {.layout = recv->layout,
-              .address = (uintptr_t) recv->buf,
-              .kind = recv->where.memory.kind,
-              .reached = opal_umrddt_gpu_on_gpu(&recv->where),
-              .on_device = mca_pml_umrddt_on_engine_device(&recv->where, ipc->engine)};
+    /* device memory of the receiver is on the device of its engine */
+    opal_umrddt_gpu_copy_end_t from, to = {.layout = recv->layout,
+                                           .address = (uintptr_t) recv->buf,
+                                           .kind = recv->where.memory.kind,
+                                           .reached = opal_umrddt_gpu_on_gpu(&recv->where),
+                                           .on_device = opal_umrddt_gpu_on_device(&recv->where)};
     int rc = OPAL_ERROR;
 
     if (copy_end(recv, &from)) {
@@ -471,7 +470,9 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_LOOK;
-    mca_pml_umrddt_poll(&recv->wait, look, recv);
+    if (OPAL_UNLIKELY(!look(recv))) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, look, recv);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------

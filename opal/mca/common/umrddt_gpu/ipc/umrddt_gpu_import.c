@@ -359,14 +359,12 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     return rc;
 }
 
-bool opal_umrddt_gpu_import_on_device(const opal_umrddt_gpu_import_t *import)
-{
-    return import->mapping->on_device;
-}
-
 uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,
-                                        uint64_t end)
+                                        uint64_t end, bool *on_device)
 {
+    if (NULL != on_device) {
+        *on_device = import->mapping->on_device;
+    }
     if (0 == import->mapping->address || lowest < import->base || end < lowest
         || end - import->base > import->size) {
         return 0;
