@@ -276,7 +276,7 @@ static bool is_of(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_memory
     return false;
 }
 
-static opal_umrddt_gpu_engine_t *find(const opal_umrddt_gpu_memory_t *memory)
+static inline opal_umrddt_gpu_engine_t *find(const opal_umrddt_gpu_memory_t *memory)
 {
     opal_umrddt_gpu_engine_t *engine = __atomic_load_n(&engines, __ATOMIC_ACQUIRE);
 
