@@ -149,8 +149,8 @@ static const char *open_memory(bench_bare_t *bare, const bench_buffer_t *send,
                                   &bare->import)) {
         return "this GPU cannot open the other process's memory";
     }
-    array = opal_umrddt_gpu_import_address(bare->import, reported->array,
-                                           reported->array + out->array_bytes);
+    array = opal_umrddt_gpu_import_address(
+        bare->import, reported->array, reported->array + out->array_bytes, &bare->from.on_device);
     if (0 == array
         || OPAL_SUCCESS
                != opal_iov_cache_get(bare->cache, &out->type->super, (size_t) out->count,
@@ -164,7 +164,6 @@ static const char *open_memory(bench_bare_t *bare, const bench_buffer_t *send,
     bare->from.address = array + (uint64_t) out->origin;
     bare->from.kind = OPAL_UMRDDT_GPU_DEVICE;
     bare->from.reached = true; /* imported for this engine */
-    bare->from.on_device = opal_umrddt_gpu_import_on_device(bare->import);
     bare->to.address = (uintptr_t) bench_buffer_address(recv);
     bare->to.kind = NULL == recv->gpu ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
     bare->to.reached = bare->to.on_device = NULL != recv->gpu; /* whose engine it is */

@@ -68,12 +68,12 @@ static void check(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_export
 
     FUZZ_CHECK(1 == said->kind && opal_umrddt_gpu_export_check(said) == said->check
                && 0 != said->size && 0 != said->buffer_id);
-    address = opal_umrddt_gpu_import_address(import, said->base, said->base + said->size);
+    address = opal_umrddt_gpu_import_address(import, said->base, said->base + said->size, NULL);
     FUZZ_CHECK(0 != address);
-    FUZZ_CHECK(0
-               == opal_umrddt_gpu_import_address(import, said->base, said->base + said->size + 1));
-    FUZZ_CHECK(0 == opal_umrddt_gpu_import_address(import, said->base - 1, said->base + 1));
-    if (0 != opal_umrddt_gpu_import_address(import, low, high)) {
+    FUZZ_CHECK(
+        0 == opal_umrddt_gpu_import_address(import, said->base, said->base + said->size + 1, NULL));
+    FUZZ_CHECK(0 == opal_umrddt_gpu_import_address(import, said->base - 1, said->base + 1, NULL));
+    if (0 != opal_umrddt_gpu_import_address(import, low, high, NULL)) {
         FUZZ_CHECK(said->base <= low && low <= high && high <= said->base + said->size);
     }
     if (0 == memcmp(said->handle, memory[which].export.handle, sizeof(said->handle))) {

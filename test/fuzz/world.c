@@ -21,7 +21,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"

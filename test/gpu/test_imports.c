@@ -77,8 +77,8 @@ static bool open_now(opal_umrddt_gpu_engine_t *engine, uint64_t peer, const owne
 
 static uint64_t here(const opal_umrddt_gpu_import_t *opened, const owner_memory_t *memory)
 {
-    uint64_t address =
-        opal_umrddt_gpu_import_address(opened, memory->address, memory->address + memory->size);
+    uint64_t address = opal_umrddt_gpu_import_address(opened, memory->address,
+                                                      memory->address + memory->size, NULL);
 
     CHECK(0 != address);
     return address;
@@ -109,14 +109,14 @@ static void basics(void)
           && size == stats().bytes_now);
     CHECK(!open_now(engine, 8, &memory));
     /* Only what is in it. */
-    CHECK(0 != opal_umrddt_gpu_import_address(first, base, base + size));
-    CHECK(opal_umrddt_gpu_import_address(first, base + 5, base + 6)
-          == opal_umrddt_gpu_import_address(first, base, base + 1) + 5);
-    CHECK(0 == opal_umrddt_gpu_import_address(first, base - 1, base + 1));
-    CHECK(0 == opal_umrddt_gpu_import_address(first, base, base + size + 1));
-    CHECK(0 == opal_umrddt_gpu_import_address(first, base + 2, base + 1));
-    CHECK(0 == opal_umrddt_gpu_import_address(first, 0, UINT64_MAX));
-    CHECK(0 == opal_umrddt_gpu_import_address(first, UINT64_MAX, UINT64_MAX));
+    CHECK(0 != opal_umrddt_gpu_import_address(first, base, base + size, NULL));
+    CHECK(opal_umrddt_gpu_import_address(first, base + 5, base + 6, NULL)
+          == opal_umrddt_gpu_import_address(first, base, base + 1, NULL) + 5);
+    CHECK(0 == opal_umrddt_gpu_import_address(first, base - 1, base + 1, NULL));
+    CHECK(0 == opal_umrddt_gpu_import_address(first, base, base + size + 1, NULL));
+    CHECK(0 == opal_umrddt_gpu_import_address(first, base + 2, base + 1, NULL));
+    CHECK(0 == opal_umrddt_gpu_import_address(first, 0, UINT64_MAX, NULL));
+    CHECK(0 == opal_umrddt_gpu_import_address(first, UINT64_MAX, UINT64_MAX, NULL));
     opal_umrddt_gpu_import_release(first);
     opal_umrddt_gpu_import_release(first);
     opal_umrddt_gpu_import_release(first);
@@ -441,7 +441,7 @@ static void context_gone(void)
     opal_umrddt_gpu_ipc_close();
     CHECK(0 == stats().open_now && engines == stats().closed);
     /* Its user comes later than the end. */
-    CHECK(0 == opal_umrddt_gpu_import_address(used, memory.address, memory.address + 1));
+    CHECK(0 == opal_umrddt_gpu_import_address(used, memory.address, memory.address + 1, NULL));
     opal_umrddt_gpu_import_release(used);
     EXPECT(OPAL_ERR_NOT_FOUND,
            opal_umrddt_gpu_import_find(engine, 0, memory.export.buffer_id, &found));

@@ -101,7 +101,8 @@ static int opener_main(int from, int at)
         rc = opal_umrddt_gpu_import(engine, 0, &said, &opened);
         CHECK((OPAL_SUCCESS == rc) == (NULL != opened));
         if (NULL != opened) {
-            uint64_t address = opal_umrddt_gpu_import_address(opened, said.base, said.base + SIZE);
+            uint64_t address =
+                opal_umrddt_gpu_import_address(opened, said.base, said.base + SIZE, NULL);
 
             CHECK(0 != address && (NONE != at || engine_sees(engine, address, SIZE, 1)));
             opal_umrddt_gpu_import_release(opened);

@@ -44,8 +44,8 @@ static int try(opal_umrddt_gpu_engine_t *engine, uint64_t peer, const owner_memo
     int rc = opal_umrddt_gpu_import(engine, peer, &memory->export, &opened);
 
     if (OPAL_SUCCESS == rc) {
-        uint64_t address =
-            opal_umrddt_gpu_import_address(opened, memory->address, memory->address + memory->size);
+        uint64_t address = opal_umrddt_gpu_import_address(opened, memory->address,
+                                                          memory->address + memory->size, NULL);
 
         CHECK(0 != address && engine_sees(engine, address, memory->size, value));
         opal_umrddt_gpu_import_release(opened);
@@ -162,10 +162,11 @@ static void lie(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_export_t *said
     CHECK(said->size <= truth->size && 1 == said->kind);
     /* Another device that is visible here is all that its name can be. */
     CHECK(0 == memcmp(said->uuid, truth->uuid, sizeof(truth->uuid) - 1));
-    address = opal_umrddt_gpu_import_address(opened, said->base, said->base + said->size);
+    address = opal_umrddt_gpu_import_address(opened, said->base, said->base + said->size, NULL);
     CHECK(0 != address);
     CHECK(engine_sees(engine, address, said->size, 1));
-    CHECK(0 == opal_umrddt_gpu_import_address(opened, said->base, said->base + said->size + 1));
+    CHECK(0
+          == opal_umrddt_gpu_import_address(opened, said->base, said->base + said->size + 1, NULL));
     opal_umrddt_gpu_import_release(opened);
 }
 
@@ -275,7 +276,8 @@ static void *worker(void *data)
             != opal_umrddt_gpu_import_find(shared, peer, memory->export.buffer_id, &opened)) {
             EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_import(shared, peer, &memory->export, &opened));
         }
-        address = opal_umrddt_gpu_import_address(opened, memory->address, memory->address + 1);
+        address =
+            opal_umrddt_gpu_import_address(opened, memory->address, memory->address + 1, NULL);
         CHECK(0 != address && engine_sees(shared, address, 16, k));
         opal_umrddt_gpu_import_release(opened);
     }

@@ -20,7 +20,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
@@ -71,11 +71,6 @@ static mca_pml_umrddt_comm_t comm;
 static mca_pml_umrddt_wait_t waits[3];
 static mca_pml_umrddt_recv_t recvs[5];
 static mca_pml_umrddt_pack_t pack;
-static const mca_pml_umrddt_scheme_t umr = {.check = mca_pml_umrddt_check_umr},
-                                     direct = {.check = mca_pml_umrddt_check_direct},
-                                     ipc = {.check = mca_pml_umrddt_check_ipc},
-                                     packed = {.check = mca_pml_umrddt_check_pack},
-                                     base = {.check = mca_pml_umrddt_check_base};
 /* the data of the schemes */
 #define RDMA(i) MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, &recvs[i])
 #define IPC(i)  MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, &recvs[i])
@@ -176,21 +171,21 @@ static void make(void)
     mca_pml_umrddt.request_ids.first = 1;
 
     add_recv(0, MCA_PML_UMRDDT_RECV_FIN);
-    recvs[0].ops = &umr;
+    recvs[0].ops = &mca_pml_umrddt_scheme_umr;
     recvs[0].endpoint = (void *) &thing;
     RDMA(0)->keyset = (void *) &thing;
     recvs[0].fin = umrddt_number_new(&mca_pml_umrddt.fins, &recvs[0]);
     add_recv(1, MCA_PML_UMRDDT_RECV_CREDIT);
     recvs[1].endpoint = (void *) &thing;
-    recvs[1].ops = &direct;
+    recvs[1].ops = &mca_pml_umrddt_scheme_direct;
     RDMA(1)->memory = (void *) &thing;
     add_recv(2, MCA_PML_UMRDDT_RECV_CHUNKS);
-    recvs[2].ops = &packed;
+    recvs[2].ops = &mca_pml_umrddt_scheme_pack_host;
     make_pack(&recvs[2]);
     add_recv(3, MCA_PML_UMRDDT_RECV_BASE);
-    recvs[3].ops = &base;
+    recvs[3].ops = &mca_pml_umrddt_scheme_base;
     add_recv(4, MCA_PML_UMRDDT_RECV_COPY);
-    recvs[4].ops = &ipc;
+    recvs[4].ops = &mca_pml_umrddt_scheme_ipc;
     IPC(4)->copy = (void *) &thing;
     IPC(4)->import = (void *) &thing;
 }

@@ -125,11 +125,6 @@ void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
 }
 
 /* What of progress is needed: one waiting list. */
-void mca_pml_umrddt_active(int change)
-{
-    mca_pml_umrddt.active += change;
-}
-
 void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
                          void *owner)
 {

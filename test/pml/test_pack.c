@@ -100,7 +100,6 @@ static void check_context(const void *buf, size_t count)
 }
 
 static mca_pml_umrddt_pack_t *sender, *receiver;
-static int active;
 
 /* ---------------------------------------------------------------------------------------------
  * The base PML
@@ -336,9 +335,9 @@ void opal_umrddt_gpu_scratch_close(void)
  * ------------------------------------------------------------------------------------------- */
 
 int opal_umrddt_gpu_stage_get(const opal_umrddt_gpu_memory_t *memory, size_t size,
-                              opal_umrddt_gpu_stage_use_t use, opal_umrddt_gpu_stage_t *stage)
+                              opal_umrddt_gpu_stage_t *stage)
 {
-    (void) memory, (void) use;
+    (void) memory;
     stage->bytes = malloc(size);
     stage->room = size;
     stage->kind = OPAL_UMRDDT_GPU_PINNED;
@@ -373,8 +372,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
         own->buffer.scratch = (uintptr_t) malloc(size);
         own->buffer.key.addr = own->buffer.scratch;
     } else {
-        (void) opal_umrddt_gpu_stage_get(&where->memory, size, OPAL_UMRDDT_GPU_STAGE_DATA,
-                                         &own->buffer.stage);
+        (void) opal_umrddt_gpu_stage_get(&where->memory, size, &own->buffer.stage);
         own->buffer.key.addr = (uintptr_t) own->buffer.stage.bytes;
     }
     own->buffer.room = size;
@@ -589,11 +587,6 @@ void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), voi
     while (!retry(owner)) {
         hca_progress();
     }
-}
-
-void mca_pml_umrddt_active(int change)
-{
-    active += change;
 }
 
 void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
@@ -977,7 +970,7 @@ int main(int argc, char **argv)
     refused();
     failures();
     hostile();
-    CHECK(0 == active);
+    CHECK(0 == mca_pml_umrddt.active);
     mca_pml_umrddt_pack_close();
     OBJ_RELEASE(bytes_layout);
     CHECK(OPAL_SUCCESS == opal_finalize_util());

@@ -22,8 +22,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 
 #include "../common/check.h"
 

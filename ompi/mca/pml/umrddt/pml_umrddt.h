@@ -32,6 +32,7 @@
 #include "opal/class/opal_free_list.h"
 #include "opal/class/opal_hash_table.h"
 #include "opal/class/opal_list.h"
+#include "opal/util/output.h"
 
 #include "ompi/mca/pml/pml.h"
 
@@ -153,6 +154,31 @@ static inline bool mca_pml_umrddt_takes_part(void)
         }                                                                                    \
     } while (0)
 #define MCA_PML_UMRDDT_COUNT(name) MCA_PML_UMRDDT_COUNT_ADD(name, 1)
+
+/* Log lines. docs/messages.rst has what each level shows. The level is looked at only where
+ * something new is decided: the first message of a pair of layouts, a failure, start and end. */
+
+/** Levels of pml_umrddt_verbose. */
+#define MCA_PML_UMRDDT_LOG_SETUP     1u
+#define MCA_PML_UMRDDT_LOG_SELECTION 10u
+#define MCA_PML_UMRDDT_LOG_MESSAGE   50u
+
+/** Print a line, whatever the level. The first argument is a literal format. */
+#define MCA_PML_UMRDDT_LOG(...) opal_output(0, "pml:umrddt: " __VA_ARGS__)
+
+/** True if pml_umrddt_verbose is @p level (MCA_PML_UMRDDT_LOG_*) or above. */
+static inline bool mca_pml_umrddt_logs(unsigned level)
+{
+    return OPAL_UNLIKELY(level <= mca_pml_umrddt.params.verbose);
+}
+
+/** Print a line from a level on. */
+#define MCA_PML_UMRDDT_VERBOSE(level, ...)                     \
+    do {                                                       \
+        if (mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_##level)) { \
+            MCA_PML_UMRDDT_LOG(__VA_ARGS__);                   \
+        }                                                      \
+    } while (0)
 
 END_C_DECLS
 

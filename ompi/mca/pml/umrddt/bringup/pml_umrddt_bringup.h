@@ -108,6 +108,20 @@ void mca_pml_umrddt_drain_on_finalize(mca_pml_umrddt_comm_t *comm);
 /** Free all peers and the communicators that are left. */
 void mca_pml_umrddt_peers_free(void);
 
+/* pml_umrddt_schemes.c */
+
+/** Open all groups, and set mca_pml_umrddt.schemes and any_system. */
+void mca_pml_umrddt_schemes_open(void);
+
+/** Close all groups; before the HCA and the GPUs are closed. */
+void mca_pml_umrddt_schemes_close(void);
+
+/** No communicator with this peer is left. Any thread. */
+void mca_pml_umrddt_schemes_peer_forget(const mca_pml_umrddt_peer_t *peer);
+
+/** Free what the schemes hold for a peer. */
+void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer);
+
 /* pml_umrddt_interpose.c */
 void mca_pml_umrddt_interpose(void);
 int mca_pml_umrddt_finalize(void);

@@ -27,8 +27,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "umrddt_help.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];

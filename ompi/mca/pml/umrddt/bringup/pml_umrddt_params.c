@@ -32,7 +32,6 @@
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_map.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"

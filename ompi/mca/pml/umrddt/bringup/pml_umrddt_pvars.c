@@ -25,7 +25,6 @@
 #include "ompi/proc/proc.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "umrddt_synonyms.h"
 
 typedef enum pvar_source_t {

@@ -27,7 +27,6 @@
 #include "opal/util/proc.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "umrddt_help.h"
 
 /** What a process reports: only uint64_t, which are added up. */

@@ -19,8 +19,6 @@
 
 #include "ompi_config.h"
 
-#include <string.h>
-
 #include "mpi.h"
 
 #include "opal/datatype/opal_datatype_internal.h"

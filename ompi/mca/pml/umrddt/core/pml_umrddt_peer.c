@@ -17,7 +17,6 @@
 #include <stdlib.h>
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 
 /** Create a peer and read its identity from the modex. */
 static mca_pml_umrddt_peer_t *peer_new(opal_proc_t *proc)

@@ -61,16 +61,8 @@ void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *)
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
 
-void mca_pml_umrddt_active(int change)
-{
-    if (opal_using_threads()) {
-        (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
-    } else {
-        mca_pml_umrddt.active += change;
-    }
-}
-
-void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
+/** Begin a wait, which ends when @p retry returns true. */
+static inline void begin(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
                          void *owner)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
@@ -83,17 +75,23 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
     ++mca_pml_umrddt.waits;
 }
 
+void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
+                         void *owner)
+{
+    begin(list, wait, retry, owner);
+}
+
 void mca_pml_umrddt_poll(mca_pml_umrddt_wait_t *wait, bool (*retry)(void *), void *owner)
 {
     if (!retry(owner)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, wait, retry, owner);
+        begin(&mca_pml_umrddt.polled, wait, retry, owner);
     }
 }
 
 void mca_pml_umrddt_watch(mca_pml_umrddt_wait_t *wait, const volatile uint32_t *flag, uint32_t base,
                           uint32_t range, bool (*retry)(void *), void *owner)
 {
-    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, wait, retry, owner);
+    begin(&mca_pml_umrddt.polled, wait, retry, owner);
     wait->stays = true;
     wait->flag = flag;
     wait->base = base;
@@ -249,7 +247,9 @@ static __opal_attribute_noinline__ int run_waits(void)
     int done = 0;
 
     for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
-        done += run_queue(&mca_pml_umrddt.waiting[role]);
+        if (OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[role]))) {
+            done += run_queue(&mca_pml_umrddt.waiting[role]);
+        }
     }
     if (OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.credit))) {
         done += run_credit();

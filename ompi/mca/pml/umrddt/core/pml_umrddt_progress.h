@@ -99,7 +99,14 @@ static inline void mca_pml_umrddt_notice_soon(void)
 }
 
 /** Change the number of active messages. Progress does nothing while it is 0. */
-void mca_pml_umrddt_active(int change);
+static inline void mca_pml_umrddt_active(int change)
+{
+    if (opal_using_threads()) {
+        (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
+    } else {
+        mca_pml_umrddt.active += change;
+    }
+}
 
 #if UMRDDT_ENABLE_DEBUG
 /** Abort unless this thread runs progress. Nothing is asserted while progress is not registered,
@@ -118,7 +125,7 @@ static inline void mca_pml_umrddt_assert_progress(const char *function)
 #define MCA_PML_UMRDDT_ASSERT_PROGRESS() ((void) 0)
 #endif
 
-/** In a function that checks invariants (pml_umrddt_check.h): return the name of the invariant, for
+/** In a function that checks invariants (pml_umrddt_check.c): return the name of the invariant, for
  * the user, if it does not hold. */
 #define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
     do {                                      \

@@ -19,7 +19,6 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"

@@ -160,7 +160,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
 {
     size_t size = count * datatype->super.size;
     opal_umrddt_gpu_stream_copy_t transit;
-    int rc = opal_umrddt_gpu_stage_get(&where->memory, size, OPAL_UMRDDT_GPU_STAGE_DATA, stage);
+    int rc = opal_umrddt_gpu_stage_get(&where->memory, size, stage);
 
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(where, size, false, rc);

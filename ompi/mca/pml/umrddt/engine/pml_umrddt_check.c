@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Checks the invariants of pml/umrddt; read pml_umrddt_check.h first. There is no list of sends, so
- * only sends in a waiting list are checked.
+ * Checks the invariants of pml/umrddt; read pml_umrddt_engine.h first. There is no list of sends,
+ * so only sends in a waiting list are checked.
  */
 
 #include "ompi_config.h"
@@ -23,7 +23,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 /** The layout cache is checked in every 256th check, because that walks all layouts. */

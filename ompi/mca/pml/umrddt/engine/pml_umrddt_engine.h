@@ -12,8 +12,8 @@
  * The engine: services for schemes (pml_umrddt_scheme.h) and for the other layers, of the receiver
  * (recv_*) and of the sender (send_*). They run only in progress, except where noted.
  *
- * A scheme ends a received message by exactly one of recv_done, recv_over and recv_lost, or gives
- * it up by recv_next or recv_by_base. After any of these calls the request may be freed.
+ * A scheme ends a received message by recv_end, or gives it up by recv_next or recv_by_base. After
+ * any of these calls the request may be freed.
  */
 
 #ifndef MCA_PML_UMRDDT_ENGINE_H
@@ -72,14 +72,9 @@ typedef struct mca_pml_umrddt_recv_split_t {
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-/** All data has arrived: release resources and complete, with an error if it was truncated. */
-void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv);
-
-/** End like recv_done, but with @p error for the application. */
-void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error);
-
-/** The data cannot be received: release resources and complete with an error. */
-void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
+/** The message has ended: release resources and complete. @param[in] error  MPI_SUCCESS: all data
+ * has arrived. Then the error is that of a truncated message, if it was */
+void mca_pml_umrddt_recv_end(mca_pml_umrddt_recv_t *recv, int error);
 
 /** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
  * PML has not accepted yet, except critical ones. */
@@ -192,9 +187,6 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
  * report it. */
 void mca_pml_umrddt_send_report_invalid(const mca_pml_umrddt_send_t *send);
 
-/** Cancel a receive for a reply that will not arrive. A start may call it too. */
-void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
-
 /** Release the request id. */
 void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send);
 
@@ -209,6 +201,22 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send);
  * @return OMPI_SUCCESS, or an error, with nothing held
  */
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send);
+
+/* ---------------------------------------------------------------------------------------------
+ * pml_umrddt_check.c: invariants that hold between two calls of progress. A message has the
+ * resources that its state needs, and lists agree with counters. With pml_umrddt_check, as in the
+ * tests, a separate progress function checks them. A violation prints the name of the invariant and
+ * aborts the process.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
+const char *mca_pml_umrddt_state_check(void);
+
+/** Start periodic checks. Does nothing if pml_umrddt_check is 0. */
+void mca_pml_umrddt_check_start(void);
+
+/** Stop periodic checks and check a last time. Progress must not run. */
+void mca_pml_umrddt_check_stop(void);
 
 END_C_DECLS
 

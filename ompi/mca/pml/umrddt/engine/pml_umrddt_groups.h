@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The functions of all groups of schemes; read pml_umrddt_scheme.h first.
+ * What all groups of schemes do for a send; read pml_umrddt_scheme.h first.
  */
 
 #ifndef MCA_PML_UMRDDT_GROUPS_H
@@ -20,20 +20,20 @@
 
 BEGIN_C_DECLS
 
-/** Open all groups, and set mca_pml_umrddt.schemes and any_system. */
-void mca_pml_umrddt_schemes_open(void);
-
-/** Close all groups; before the HCA and the GPUs are closed. */
-void mca_pml_umrddt_schemes_close(void);
-
-/** No communicator with this peer is left. Any thread. */
-void mca_pml_umrddt_schemes_peer_forget(const mca_pml_umrddt_peer_t *peer);
-
-/** Free what the schemes hold for a peer. */
-void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer);
-
 /** Slow path of mca_pml_umrddt_schemes_reach: finds out, and sets peer->reach. */
-uint16_t mca_pml_umrddt_schemes_reach_new(mca_pml_umrddt_peer_t *peer);
+static inline uint16_t mca_pml_umrddt_schemes_reach_new(mca_pml_umrddt_peer_t *peer)
+{
+    uint16_t reach = MCA_PML_UMRDDT_REACH_KNOWN;
+
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS && peer->capable; ++i) {
+        if (mca_pml_umrddt_groups[i]->reaches(peer)) {
+            reach |= mca_pml_umrddt_groups[i]->group;
+        }
+    }
+    /* concurrent threads find the same value */
+    __atomic_store_n(&peer->reach, reach, __ATOMIC_RELAXED);
+    return reach;
+}
 
 /** The schemes other than the base PML that can reach a peer, whatever the memory. Any thread. */
 static inline uint16_t mca_pml_umrddt_schemes_reach(mca_pml_umrddt_peer_t *peer)

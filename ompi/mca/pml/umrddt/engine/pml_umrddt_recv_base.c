@@ -23,10 +23,8 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
@@ -51,8 +49,10 @@ static bool unstaged(void *owner)
     return true;
 }
 
-void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
-                                 opal_umrddt_gpu_kind_t kind, size_t length)
+/** Copy packed bytes to the user's buffer, then end the receive with recv->status. The bytes are
+ * valid until then. */
+static void unstage(mca_pml_umrddt_recv_t *recv, void *bytes, opal_umrddt_gpu_kind_t kind,
+                    size_t length)
 {
     int rc, tries = 2; /* the data would be lost: retry once */
 
@@ -140,8 +140,8 @@ void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv)
         && opal_umrddt_gpu_on_device(&recv->where)) {
         hint(recv);
     }
-    mca_pml_umrddt_recv_unstage(
-        recv, bytes, NULL == recv->stage.bytes ? OPAL_UMRDDT_GPU_HOST : recv->stage.kind, length);
+    unstage(recv, bytes, NULL == recv->stage.bytes ? OPAL_UMRDDT_GPU_HOST : recv->stage.kind,
+            length);
 }
 
 static void plain_event(void *owner)
@@ -168,7 +168,7 @@ static void overflow_out(mca_pml_umrddt_recv_t *recv)
     } else if (status->_ucount > recv->total) {
         status->MPI_ERROR = MPI_ERR_TRUNCATE;
     }
-    mca_pml_umrddt_recv_unstage(recv, recv->overflow.bytes, recv->overflow.kind, length);
+    unstage(recv, recv->overflow.bytes, recv->overflow.kind, length);
 }
 
 static bool host_received(void *owner)
@@ -229,8 +229,7 @@ static int get_overflow(mca_pml_umrddt_recv_t *recv)
     int rc = OMPI_SUCCESS;
 
     if (must || recv->total < recv->rts.length) {
-        rc = opal_umrddt_gpu_stage_get(&recv->where.memory, recv->rts.length,
-                                       OPAL_UMRDDT_GPU_STAGE_DATA, &recv->overflow);
+        rc = opal_umrddt_gpu_stage_get(&recv->where.memory, recv->rts.length, &recv->overflow);
     }
     return must ? rc : OMPI_SUCCESS;
 }
@@ -373,10 +372,20 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
     return MCA_PML_UMRDDT_NACK_ACK;
 }
 
+/** No scheme holds anything for a message that the base PML carries. */
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    static const unsigned char nothing[MCA_PML_UMRDDT_RECV_HELD];
+
+    MCA_PML_UMRDDT_HOLDS(0 == recv->fin && 0 == memcmp(recv->held, nothing, sizeof(nothing)),
+                         "receives: no scheme holds anything of what the base PML brings");
+    return NULL;
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base = {
     .id = MCA_PML_UMRDDT_SCHEME_BASE,
     .bit = MCA_PML_UMRDDT_BIT_BASE,
     .start = start,
     .nack = nack,
-    .check = mca_pml_umrddt_check_base,
+    .check = check,
 };

@@ -186,7 +186,9 @@ static void matched_event(void *owner)
         return;
     }
     ++counters->handled_recvs; /* progress thread only */
-    mca_pml_umrddt_listen(recv->comm);
+    if (OPAL_UNLIKELY(!recv->comm->listening)) {
+        mca_pml_umrddt_listen(recv->comm);
+    }
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;
     recv->position = 0;
@@ -246,29 +248,16 @@ void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error)
+void mca_pml_umrddt_recv_end(mca_pml_umrddt_recv_t *recv, int error)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    mca_pml_umrddt_recv_release(recv);
-    mca_pml_umrddt_recv_finish(recv, error, recv->rts.length);
-}
-
-/** The message is complete. */
-void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv)
-{
-    bool truncated = recv->total < recv->rts.length;
-
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* truncation does not apply to a part: its total is where it ends */
-    mca_pml_umrddt_recv_over(recv,
-                             truncated && NULL == recv->split ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
-}
-
-void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (MPI_SUCCESS == error && recv->total < recv->rts.length && NULL == recv->split) {
+        error = MPI_ERR_TRUNCATE;
+    }
     mca_pml_umrddt_recv_release(recv);
-    mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
+    mca_pml_umrddt_recv_finish(
+        recv, error, MPI_SUCCESS == error || MPI_ERR_TRUNCATE == error ? recv->rts.length : 0);
 }
 
 /* ---------------------------------------------------------------------------------------------

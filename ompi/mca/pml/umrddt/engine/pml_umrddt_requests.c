@@ -49,29 +49,6 @@ void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
     OBJ_RELEASE(comm);
 }
 
-mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
-                                                   ompi_datatype_t *datatype, int src, int tag,
-                                                   mca_pml_umrddt_comm_t *comm)
-{
-    mca_pml_umrddt_recv_t *recv =
-        (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
-
-    if (OPAL_LIKELY(NULL != recv)) {
-        recv->state = MCA_PML_UMRDDT_RECV_POSTED;
-        recv->buf = buf;
-        recv->count = count;
-        recv->datatype = datatype;
-        recv->src = src;
-        recv->tag = tag;
-        recv->comm = comm;
-        recv->host = NULL;
-        recv->posted = false;
-        recv->hold = 0;
-        recv->bounced = recv->kept = false;
-    }
-    return recv;
-}
-
 mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
                                                  int src, int tag, mca_pml_umrddt_comm_t *comm)
 {
@@ -137,15 +114,6 @@ int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *
     }
     ompi_request_free(&request);
     return rc;
-}
-
-void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
-                               void (*event)(void *))
-{
-    recv->state = state;
-    recv->ops = NULL;
-    mca_pml_umrddt_active(1);
-    mca_pml_umrddt_event(&recv->event, event, recv);
 }
 
 uint64_t mca_pml_umrddt_range(uint64_t begun, const char *name, uint64_t bytes)

@@ -30,9 +30,29 @@ void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
 
 /** Allocate the record of a receive, or of a part. It has no request yet, and holds no references.
  * NULL: no memory */
-mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
-                                                   ompi_datatype_t *datatype, int src, int tag,
-                                                   mca_pml_umrddt_comm_t *comm);
+static inline mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
+                                                                 ompi_datatype_t *datatype, int src,
+                                                                 int tag,
+                                                                 mca_pml_umrddt_comm_t *comm)
+{
+    mca_pml_umrddt_recv_t *recv =
+        (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
+
+    if (OPAL_LIKELY(NULL != recv)) {
+        recv->state = MCA_PML_UMRDDT_RECV_POSTED;
+        recv->buf = buf;
+        recv->count = count;
+        recv->datatype = datatype;
+        recv->src = src;
+        recv->tag = tag;
+        recv->comm = comm;
+        recv->host = NULL;
+        recv->posted = false;
+        recv->hold = 0;
+        recv->bounced = recv->kept = false;
+    }
+    return recv;
+}
 
 /** Return a record together with its request of the base PML. */
 void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv);
@@ -51,8 +71,15 @@ mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_d
                                                  int src, int tag, mca_pml_umrddt_comm_t *comm);
 
 /** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
-void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
-                               void (*event)(void *));
+static inline void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv,
+                                             mca_pml_umrddt_recv_state_t state,
+                                             void (*event)(void *))
+{
+    recv->state = state;
+    recv->ops = NULL;
+    mca_pml_umrddt_active(1);
+    mca_pml_umrddt_event(&recv->event, event, recv);
+}
 
 /** Set the status and complete. Only from progress, which must own the receive. */
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
@@ -165,15 +192,6 @@ void mca_pml_umrddt_recv_plain(mca_pml_umrddt_recv_t *recv);
 
 /** As mca_pml_umrddt_recv_plain, but only from progress, where the receive is already active. */
 void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv);
-
-/**
- * Copy packed bytes to the user's buffer, then end the receive with recv->status. Progress thread
- * only.
- *
- * @param[in] bytes  at least @p length bytes; valid until the receive has ended
- */
-void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
-                                 opal_umrddt_gpu_kind_t kind, size_t length);
 
 END_C_DECLS
 

@@ -19,7 +19,6 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
@@ -146,8 +145,7 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
         post_data(send);
         return;
     }
-    rc = opal_umrddt_gpu_stage_get(&send->where.memory, send->layout->size,
-                                   OPAL_UMRDDT_GPU_STAGE_DATA, &send->stage);
+    rc = opal_umrddt_gpu_stage_get(&send->where.memory, send->layout->size, &send->stage);
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt_transit(&send->transit, send->buf, send->count, send->datatype,
                                     &send->where, send->stage.bytes, send->stage.kind,

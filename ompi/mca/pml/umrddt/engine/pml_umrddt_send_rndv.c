@@ -89,12 +89,22 @@ static int prepare(mca_pml_umrddt_send_t *send)
     return OMPI_SUCCESS;
 }
 
+/** Cancel the receive for a reply, which will not arrive. */
+static void unlisten(mca_pml_umrddt_send_t *send)
+{
+    send->listen->req_complete_cb = NULL;
+    mca_pml_umrddt_request_clear(send->listen);
+    (void) ompi_request_cancel(send->listen);
+    ompi_request_free(&send->listen);
+    send->listen = NULL;
+}
+
 /** Undo prepare, and cancel the receive for the reply. */
 static void unprepare(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_range_end(&send->range);
     if (NULL != send->listen) {
-        mca_pml_umrddt_send_unlisten(send);
+        unlisten(send);
     }
     if (OPAL_UNLIKELY(NULL != send->split)) {
         send->split->drop(send);
@@ -236,15 +246,6 @@ void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send)
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
 
-void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send)
-{
-    send->listen->req_complete_cb = NULL;
-    mca_pml_umrddt_request_clear(send->listen);
-    (void) ompi_request_cancel(send->listen);
-    ompi_request_free(&send->listen);
-    send->listen = NULL;
-}
-
 static void complete(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_range_end(&send->range);
@@ -311,7 +312,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
         opal_umrddt_offer_learn(&mca_pml_umrddt.offers, send->offer, send->left);
     }
     if (NULL != send->listen) {
-        mca_pml_umrddt_send_unlisten(send);
+        unlisten(send);
     }
     mca_pml_umrddt_send_request_id_release(send);
     send->super.req_status.MPI_ERROR = error;

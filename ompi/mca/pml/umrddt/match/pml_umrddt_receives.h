@@ -63,9 +63,6 @@ int mca_pml_umrddt_base_received(ompi_request_t *request);
 /** Free function of such a request if it is the user's request. */
 int mca_pml_umrddt_watched_free(ompi_request_t **request);
 
-/** Start a receive request of our own. */
-int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
-
 /**
  * A receive of the base PML has completed with an envelope: continue with our own request, and free
  * the base PML's.

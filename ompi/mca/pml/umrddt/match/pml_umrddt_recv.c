@@ -310,9 +310,8 @@ static int own(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt_gpu_where_t *wh
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
-        rc = opal_umrddt_gpu_stage_get(
-            &where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
-            OPAL_UMRDDT_GPU_STAGE_ROOM, &recv->stage);
+        rc = opal_umrddt_gpu_stage_plain(
+            MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room, &recv->stage);
     }
     if (OMPI_SUCCESS == rc) {
         rc = base_init(recv);
@@ -392,7 +391,8 @@ static inline int go(mca_pml_umrddt_recv_t *recv)
     return rc;
 }
 
-int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
+/** Start a receive request of our own. */
+static int recv_start(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_release_reset(&recv->release);
     base_await(recv->host);
@@ -430,7 +430,7 @@ int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
         } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
             rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
         } else {
-            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+            rc = recv_start((mca_pml_umrddt_recv_t *) requests[i]);
         }
         if (OMPI_SUCCESS != rc) {
             return rc;
@@ -501,8 +501,7 @@ int mca_pml_umrddt_stage_irecv(MCA_PML_UMRDDT_RECV_PARAMETERS, const opal_umrddt
 int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 {
     size_t capacity = recv->count * recv->datatype->super.size;
-    int rc = opal_umrddt_gpu_stage_get(&recv->where.memory, capacity, OPAL_UMRDDT_GPU_STAGE_ROOM,
-                                       &recv->overflow);
+    int rc = opal_umrddt_gpu_stage_plain(capacity, &recv->overflow);
 
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,

@@ -505,6 +505,13 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     }
 }
 
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    return mca_pml_umrddt_rdma_check(recv, NULL != rdma->memory);
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .id = MCA_PML_UMRDDT_SCHEME_DIRECT,
     .bit = MCA_PML_UMRDDT_BIT_DIRECT,
@@ -515,5 +522,5 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .recv_release = mca_pml_umrddt_rdma_release,
     .reply = reply_came,
     .send_release = send_release,
-    .check = mca_pml_umrddt_check_direct,
+    .check = check,
 };

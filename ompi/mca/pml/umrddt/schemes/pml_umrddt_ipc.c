@@ -50,18 +50,6 @@ static bool reported(void *owner);
  * Wire format
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
-{
-    if (0 == (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)) {
-        return 0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes);
-    }
-    if (0 != (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes)
-        && OPAL_UMRDDT_DONE_FLAGS <= rts->request_id) {
-        return false;
-    }
-    return 0 != rts->buffer_id && 0 != rts->layout && 0 != rts->pieces;
-}
-
 /** Returns true if the export matches the envelope, or there is none. common/umrddt_gpu validates
  * the rest. */
 static bool export_valid(const mca_pml_umrddt_info_t *info, const mca_pml_umrddt_rts_t *rts)

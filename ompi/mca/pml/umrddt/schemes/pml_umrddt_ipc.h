@@ -62,7 +62,17 @@ typedef struct mca_pml_umrddt_ipc_recv_t {
 
 /** Returns true if the fields for BIT_IPC in an envelope are consistent with its schemes. The
  * fields may have another meaning without BIT_IPC. */
-bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
+static inline bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
+{
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)) {
+        return 0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes);
+    }
+    if (0 != (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes)
+        && OPAL_UMRDDT_DONE_FLAGS <= rts->request_id) {
+        return false;
+    }
+    return 0 != rts->buffer_id && 0 != rts->layout && 0 != rts->pieces;
+}
 
 /**
  * Validate an INFO message against the envelope, and get the layout.
@@ -99,8 +109,7 @@ mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
     return NULL == peer->gpu ? NULL : peer->gpu->done_flags;
 }
 
-/** Check the caches of a peer, and a receive: members of the scheme. */
-const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);
+/** Check the caches of a peer: member of the scheme. */
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);

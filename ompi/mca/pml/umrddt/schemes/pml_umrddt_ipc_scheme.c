@@ -25,7 +25,6 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
@@ -34,7 +33,6 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -307,7 +305,7 @@ static void finish(mca_pml_umrddt_recv_t *recv)
         && 0 <= recv->status.MPI_TAG) {
         opal_umrddt_hint_used(&recv->peer->hint_pace);
     }
-    mca_pml_umrddt_recv_done(recv);
+    mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
 }
 
 /** Retry function in state COPY. */
@@ -373,12 +371,11 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
     if (wrong) {
         return false;
     }
-    here = opal_umrddt_gpu_import_address(ipc->import, lowest, end);
+    here = opal_umrddt_gpu_import_address(ipc->import, lowest, end, &from->on_device);
     from->layout = ipc->from;
     from->address = NULL == ipc->from ? here : here - (uint64_t) rts->lb;
     from->kind = OPAL_UMRDDT_GPU_DEVICE;
     from->reached = true;
-    from->on_device = opal_umrddt_gpu_import_on_device(ipc->import);
     return 0 != here;
 }
 
@@ -386,12 +383,12 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
 static bool copy(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
-    opal_umrddt_gpu_copy_end_t from,
-        to = {.layout = recv->layout,
-              .address = (uintptr_t) recv->buf,
-              .kind = recv->where.memory.kind,
-              .reached = opal_umrddt_gpu_on_gpu(&recv->where),
-              .on_device = mca_pml_umrddt_on_engine_device(&recv->where, ipc->engine)};
+    /* device memory of the receiver is on the device of its engine */
+    opal_umrddt_gpu_copy_end_t from, to = {.layout = recv->layout,
+                                           .address = (uintptr_t) recv->buf,
+                                           .kind = recv->where.memory.kind,
+                                           .reached = opal_umrddt_gpu_on_gpu(&recv->where),
+                                           .on_device = opal_umrddt_gpu_on_device(&recv->where)};
     int rc = OPAL_ERROR;
 
     if (copy_end(recv, &from)) {
@@ -473,7 +470,9 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_LOOK;
-    mca_pml_umrddt_poll(&recv->wait, look, recv);
+    if (OPAL_UNLIKELY(!look(recv))) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, look, recv);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -605,6 +604,18 @@ static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
                || NULL != mca_pml_umrddt_ipc_done_flags(recv->peer));
 }
 
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_INFO_REQ != recv->state || NULL != ipc->requested,
+                         "receives: one that has asked notes what");
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_COPY != recv->state
+                             || (NULL != ipc->copy && (NULL != ipc->import || recv->peer->self)),
+                         "receives: memory that is copied from is mapped");
+    return NULL;
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .id = MCA_PML_UMRDDT_SCHEME_IPC,
     .bit = MCA_PML_UMRDDT_BIT_IPC,
@@ -628,5 +639,5 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .nack = nack,
     .recv_release = release,
     .reply = reply_came,
-    .check = mca_pml_umrddt_check_ipc,
+    .check = check,
 };

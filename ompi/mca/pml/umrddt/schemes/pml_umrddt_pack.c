@@ -30,11 +30,9 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/util/output.h"
 
-#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 
 typedef mca_pml_umrddt_chunk_t chunk_t;

@@ -32,7 +32,7 @@
  * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
  * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
  * FALLBACK. All schemes use the HCA if possible (pml_umrddt_pack_hca.c). Without it pack-gdr needs
- * a base PML that accepts GPU memory (pml_umrddt_pack_device.c).
+ * a base PML that accepts GPU memory (pml_umrddt_pack_buffers.c).
  *
  * test/model/pack.pml is a model of this protocol, which is checked.
  *
@@ -154,9 +154,6 @@ void mca_pml_umrddt_pack_close(void);
  */
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool hca);
-
-/** Invariants of a receive: member of the schemes. */
-const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS
 

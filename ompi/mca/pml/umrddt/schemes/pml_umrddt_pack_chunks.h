@@ -167,14 +167,14 @@ static inline int mca_pml_umrddt_pack_stage_get(const opal_umrddt_gpu_where_t *w
         /* pinned staging memory, also for managed memory */
         beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
     }
-    return opal_umrddt_gpu_stage_get(&beside.memory, size, OPAL_UMRDDT_GPU_STAGE_DATA, stage);
+    return opal_umrddt_gpu_stage_get(&beside.memory, size, stage);
 }
 
 /** Receiver: the data of a chunk has arrived, or (chunk->lost) will not arrive. Unpack it. */
 void mca_pml_umrddt_pack_arrived(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 
 /* ---------------------------------------------------------------------------------------------
- * The base PML between GPU buffers (pml_umrddt_pack_device.c)
+ * The base PML between GPU buffers (pml_umrddt_pack_buffers.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** One side of pack-gdr that has an engine, with the base PML as the wire: set pack->device if the

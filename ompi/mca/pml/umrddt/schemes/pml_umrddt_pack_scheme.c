@@ -331,13 +331,13 @@ static bool receiving(void *owner)
     held->pack = NULL;
     if (MCA_PML_UMRDDT_PACK_WELL == end) {
         MCA_PML_UMRDDT_COUNT(recvs_pack);
-        mca_pml_umrddt_recv_done(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
     } else if (MCA_PML_UMRDDT_PACK_NOT_PACKED == end) {
         mca_pml_umrddt_recv_by_base(recv, &mca_pml_umrddt.counters.fallback_sender);
     } else if (MCA_PML_UMRDDT_PACK_BROKEN == end) {
         mca_pml_umrddt_recv_by_base(recv, &mca_pml_umrddt.counters.fallback_endpoint);
     } else {
-        mca_pml_umrddt_recv_lost(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_ERR_OTHER);
     }
     return true;
 }
@@ -519,10 +519,51 @@ static void group_close(void)
     }
 }
 
+/** Check one side of a message that is sent in chunks. */
+static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
+{
+    unsigned in_flight = 0, copying = 0;
+
+    MCA_PML_UMRDDT_HOLDS(0 < pack->depth && MCA_PML_UMRDDT_PACK_DEPTH >= pack->depth,
+                         "chunks: there is a place");
+    MCA_PML_UMRDDT_HOLDS(pack->next <= pack->job.total && pack->begun <= pack->chunks,
+                         "chunks: no more are begun than the message has");
+    for (unsigned i = 0; i < pack->depth; ++i) {
+        const mca_pml_umrddt_chunk_t *chunk = &pack->chunk[i];
+
+        in_flight += MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase ? 0 : 1;
+        copying += NULL == chunk->copy ? 0 : 1;
+        MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase
+                                 || (chunk->start < chunk->end && chunk->end <= pack->job.total),
+                             "chunks: each is a part of its message");
+    }
+    MCA_PML_UMRDDT_HOLDS(in_flight == pack->in_flight, "chunks: those under way are counted");
+    MCA_PML_UMRDDT_HOLDS(copying == pack->copying, "chunks: those that a GPU copies are counted");
+    if (mca_pml_umrddt_pack_by_hca(pack)) {
+        MCA_PML_UMRDDT_HOLDS(pack->hca.done <= pack->hca.granted,
+                             "chunks: no more are written than credits were given");
+        MCA_PML_UMRDDT_HOLDS(!pack->job.in || !pack->hca.reported
+                                 || pack->hca.granted <= pack->begun,
+                             "chunks: none is granted that has no place");
+    }
+    return NULL;
+}
+
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
+
+    if (MCA_PML_UMRDDT_RECV_CHUNKS != recv->state) {
+        return NULL;
+    }
+    MCA_PML_UMRDDT_HOLDS(NULL != held->pack, "receives: one that comes in chunks has them");
+    return check_chunks(held->pack);
+}
+
 #define SCHEME(ID, CAN_RECV)                                                                       \
     .id = (ID), .bit = MCA_PML_UMRDDT_BIT(ID), .can_recv = (CAN_RECV), .start = start, .fin = fin, \
     .nack = nack, .recv_release = release, .reply = reply_came, .replied = replied,                \
-    .listen = listen_on, .check = mca_pml_umrddt_check_pack
+    .listen = listen_on, .check = check
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr = {
     SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_GDR, can_recv_gdr),

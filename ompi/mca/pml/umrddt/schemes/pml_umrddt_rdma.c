@@ -264,12 +264,12 @@ static void flushed(void *context, int status)
     if (NULL != recv->reason) {
         mca_pml_umrddt_recv_by_base(recv, recv->reason); /* nothing can be done about an error */
     } else if (OPAL_SUCCESS == status) {
-        mca_pml_umrddt_recv_done(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
     } else {
         /* the sender has completed the message, so it cannot be sent again */
         opal_output(0, "pml:umrddt: a message came to a GPU that cannot be made to see it; it "
                        "fails");
-        mca_pml_umrddt_recv_lost(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_ERR_OTHER);
     }
 }
 
@@ -334,4 +334,22 @@ void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
         mca_pml_umrddt.hca->memory_release(rdma->memory);
         rdma->memory = NULL;
     }
+}
+
+const char *mca_pml_umrddt_rdma_check(const mca_pml_umrddt_recv_t *recv, bool named)
+{
+    if (MCA_PML_UMRDDT_RECV_CREDIT == recv->state) {
+        MCA_PML_UMRDDT_HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
+    } else if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
+        MCA_PML_UMRDDT_HOLDS(0 != recv->fin
+                                 && recv == umrddt_number_find(&mca_pml_umrddt.fins, recv->fin),
+                             "receives: one that waits for a FIN is found by it");
+    } else {
+        return NULL;
+    }
+    MCA_PML_UMRDDT_HOLDS(NULL != recv->endpoint,
+                         "receives: one that keys are named for has an endpoint");
+    MCA_PML_UMRDDT_HOLDS(recv->position < recv->total, "receives: a round has bytes to come");
+    MCA_PML_UMRDDT_HOLDS(named, "receives: what is named to a sender is held");
+    return NULL;
 }

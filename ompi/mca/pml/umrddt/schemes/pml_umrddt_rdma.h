@@ -150,7 +150,7 @@ void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_LIKELY(!opal_umrddt_gpu_on_device(&recv->where))) {
-        mca_pml_umrddt_recv_done(recv);
+        mca_pml_umrddt_recv_end(recv, MPI_SUCCESS);
     } else {
         mca_pml_umrddt_rdma_flush(recv, NULL);
     }
@@ -183,9 +183,9 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send);
 /** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
-/* pml_umrddt_check_schemes.c: invariants of receives, members of the schemes. */
-const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
-const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
+/** Check that a receive has what RDMA writes need, before and after its CTS. @p named: it holds the
+ * memory or rkeys that its CTS names. @return as the member check of the schemes */
+const char *mca_pml_umrddt_rdma_check(const mca_pml_umrddt_recv_t *recv, bool named);
 
 END_C_DECLS
 

@@ -446,7 +446,7 @@ static mca_pml_umrddt_recv_t *recv_stripe_new(mca_pml_umrddt_recv_stripes_t *str
 static void recv_leave(mca_pml_umrddt_recv_stripes_t *stripes)
 {
     if (0 == --stripes->left) {
-        mca_pml_umrddt_recv_over(stripes->super.parent, stripes->error);
+        mca_pml_umrddt_recv_end(stripes->super.parent, stripes->error);
     }
 }
 
@@ -532,7 +532,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv, uint64_t chunk,
                 /* no reply was sent for the others yet */
                 while (0 < i--) {
                     if (NULL != stripe[i]) {
-                        mca_pml_umrddt_recv_done(stripe[i]);
+                        mca_pml_umrddt_recv_end(stripe[i], MPI_SUCCESS);
                     }
                 }
                 return false;

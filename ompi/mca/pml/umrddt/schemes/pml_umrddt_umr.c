@@ -512,6 +512,15 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     }
 }
 
+static const char *check(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_MAPPING != recv->state || NULL != rdma->keyset,
+                         "receives: one whose keys are mapped has them");
+    return mca_pml_umrddt_rdma_check(recv, NULL != rdma->keyset);
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .id = MCA_PML_UMRDDT_SCHEME_UMR,
     .bit = MCA_PML_UMRDDT_BIT_UMR,
@@ -531,5 +540,5 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .nack = mca_pml_umrddt_rdma_nack,
     .recv_release = mca_pml_umrddt_rdma_release,
     .reply = reply_came,
-    .check = mca_pml_umrddt_check_umr,
+    .check = check,
 };

@@ -25,7 +25,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"

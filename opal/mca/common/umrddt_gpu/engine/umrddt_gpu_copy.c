@@ -80,20 +80,6 @@ static int make_slab(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_slab_t **
     return OPAL_SUCCESS;
 }
 
-opal_umrddt_gpu_copy_t *opal_umrddt_gpu_copy_pop(opal_umrddt_gpu_engine_t *engine)
-{
-    opal_umrddt_gpu_copy_t *copy = engine->idle;
-
-    if (OPAL_LIKELY(NULL != copy)) {
-        engine->idle = copy->next;
-        ++engine->busy;
-        copy->result = OPAL_SUCCESS;
-        copy->stream = engine->stream[engine->next_stream++ % STREAMS];
-        copy->tests = 0;
-    }
-    return copy;
-}
-
 int opal_umrddt_gpu_copy_take(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t **copy)
 {
     opal_umrddt_gpu_slab_t *slab;

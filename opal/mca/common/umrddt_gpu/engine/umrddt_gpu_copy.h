@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "umrddt_gpu_engine.h"
+#include "umrddt_gpu_engine_private.h"
 #include "umrddt_gpu_shape.h"
 
 /* Size of a flag, so that no two share a cache line; number of copies per allocation. */
@@ -88,7 +88,19 @@ struct opal_umrddt_gpu_slab_t {
 int opal_umrddt_gpu_copy_take(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t **copy);
 void opal_umrddt_gpu_copy_drop(opal_umrddt_gpu_copy_t *copy);
 /* With the lock. @return NULL if no copy is free */
-opal_umrddt_gpu_copy_t *opal_umrddt_gpu_copy_pop(opal_umrddt_gpu_engine_t *engine);
+static inline opal_umrddt_gpu_copy_t *opal_umrddt_gpu_copy_pop(opal_umrddt_gpu_engine_t *engine)
+{
+    opal_umrddt_gpu_copy_t *copy = engine->idle;
+
+    if (OPAL_LIKELY(NULL != copy)) {
+        engine->idle = copy->next;
+        ++engine->busy;
+        copy->result = OPAL_SUCCESS;
+        copy->stream = engine->stream[engine->next_stream++ % STREAMS];
+        copy->tests = 0;
+    }
+    return copy;
+}
 
 /*
  * Ordinary memory that is registered, so that it outlives the context.

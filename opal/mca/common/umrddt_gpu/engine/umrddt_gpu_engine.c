@@ -37,13 +37,6 @@ opal_umrddt_gpu_engine_stats_t opal_umrddt_gpu_engine_counts;
 static pthread_mutex_t engines_lock = PTHREAD_MUTEX_INITIALIZER;
 static opal_umrddt_gpu_engine_t *engines;
 
-int opal_umrddt_gpu_engine_error(CUresult rc)
-{
-    return CUDA_SUCCESS == rc               ? OPAL_SUCCESS
-           : CUDA_ERROR_OUT_OF_MEMORY == rc ? OPAL_ERR_OUT_OF_RESOURCE
-                                            : OPAL_ERROR;
-}
-
 void opal_umrddt_gpu_engine_params(const opal_umrddt_gpu_engine_params_t *params)
 {
     pthread_mutex_lock(&engines_lock);
@@ -96,13 +89,6 @@ int opal_umrddt_gpu_engine_swap_in(opal_umrddt_gpu_engine_t *engine, bool *pushe
     }
     *pushed = true;
     return opal_umrddt_gpu_engine_enter(engine);
-}
-
-void opal_umrddt_gpu_engine_swap_out(opal_umrddt_gpu_engine_t *engine, bool pushed)
-{
-    if (pushed) {
-        opal_umrddt_gpu_engine_leave(engine);
-    }
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -290,7 +276,7 @@ static bool is_of(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_memory
     return false;
 }
 
-static opal_umrddt_gpu_engine_t *find(const opal_umrddt_gpu_memory_t *memory)
+static inline opal_umrddt_gpu_engine_t *find(const opal_umrddt_gpu_memory_t *memory)
 {
     opal_umrddt_gpu_engine_t *engine = __atomic_load_n(&engines, __ATOMIC_ACQUIRE);
 

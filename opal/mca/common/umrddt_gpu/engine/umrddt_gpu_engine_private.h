@@ -155,13 +155,23 @@ static inline void count_add(uint64_t *counter, uint64_t n)
 
 /* Make the context current if it is not. @param[out] pushed for swap_out */
 int opal_umrddt_gpu_engine_swap_in(opal_umrddt_gpu_engine_t *engine, bool *pushed);
-void opal_umrddt_gpu_engine_swap_out(opal_umrddt_gpu_engine_t *engine, bool pushed);
+static inline void opal_umrddt_gpu_engine_swap_out(opal_umrddt_gpu_engine_t *engine, bool pushed)
+{
+    if (pushed) {
+        opal_umrddt_gpu_engine_leave(engine);
+    }
+}
 
 /* Call a function for each engine. */
 void opal_umrddt_gpu_engines_each(void (*call)(opal_umrddt_gpu_engine_t *engine));
 
 /* Converts a driver result to an OPAL error. */
-int opal_umrddt_gpu_engine_error(CUresult rc);
+static inline int opal_umrddt_gpu_engine_error(CUresult rc)
+{
+    return CUDA_SUCCESS == rc               ? OPAL_SUCCESS
+           : CUDA_ERROR_OUT_OF_MEMORY == rc ? OPAL_ERR_OUT_OF_RESOURCE
+                                            : OPAL_ERROR;
+}
 
 /* Launch the pending copies of an engine. */
 void opal_umrddt_gpu_flush_now(opal_umrddt_gpu_engine_t *engine);

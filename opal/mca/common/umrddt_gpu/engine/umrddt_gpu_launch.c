@@ -76,9 +76,9 @@ int opal_umrddt_gpu_launch_ends(opal_umrddt_gpu_copy_t *copy,
 }
 
 /* The first of the slots of a launch. */
-static opal_umrddt_gpu_launch_t *slots_of(opal_umrddt_gpu_engine_t *engine,
-                                          const opal_umrddt_gpu_copy_end_t copy_ends[2],
-                                          uint64_t start, uint64_t end)
+static inline opal_umrddt_gpu_launch_t *slots_of(opal_umrddt_gpu_engine_t *engine,
+                                                 const opal_umrddt_gpu_copy_end_t copy_ends[2],
+                                                 uint64_t start, uint64_t end)
 {
     uint64_t mix = copy_ends[0].address * UINT64_C(0x9e3779b97f4a7c15)
                    ^ copy_ends[1].address * UINT64_C(0xc2b2ae3d27d4eb4f) ^ start << 7 ^ end;

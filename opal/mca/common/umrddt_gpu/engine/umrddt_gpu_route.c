@@ -17,8 +17,8 @@
 #include <string.h>
 
 /* The first of the slots of a route. */
-static opal_umrddt_gpu_route_t *slots_of(opal_umrddt_gpu_engine_t *engine,
-                                         const opal_umrddt_gpu_route_t *key)
+static inline opal_umrddt_gpu_route_t *slots_of(opal_umrddt_gpu_engine_t *engine,
+                                                const opal_umrddt_gpu_route_t *key)
 {
     uint64_t mix = key->id[0] * UINT64_C(0x9e3779b97f4a7c15) ^ key->id[1] << 1
                    ^ key->start * UINT64_C(0xc2b2ae3d27d4eb4f) ^ key->end
@@ -30,8 +30,8 @@ static opal_umrddt_gpu_route_t *slots_of(opal_umrddt_gpu_engine_t *engine,
 }
 
 /* With the lock. */
-static opal_umrddt_gpu_route_t *find(opal_umrddt_gpu_engine_t *engine,
-                                     const opal_umrddt_gpu_route_t *key)
+static inline opal_umrddt_gpu_route_t *find(opal_umrddt_gpu_engine_t *engine,
+                                            const opal_umrddt_gpu_route_t *key)
 {
     opal_umrddt_gpu_route_t *slots = slots_of(engine, key);
     int i;

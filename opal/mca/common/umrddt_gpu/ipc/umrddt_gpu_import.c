@@ -33,7 +33,6 @@
 struct opal_umrddt_gpu_import_t {
     opal_umrddt_gpu_mapping_t *mapping;
     opal_umrddt_gpu_engine_t *engine;
-    CUcontext ctx;
     uint64_t peer;
     uint64_t buffer_id;
     uint64_t base; /* in the owner */
@@ -89,14 +88,13 @@ static void set_used(opal_umrddt_gpu_import_t *import)
     unused_bytes -= import->size;
 }
 
-static opal_umrddt_gpu_import_t *lookup(opal_umrddt_gpu_engine_t *engine, CUcontext ctx,
-                                        uint64_t peer, uint64_t buffer_id)
+static inline opal_umrddt_gpu_import_t *lookup(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
+                                               uint64_t buffer_id)
 {
     opal_umrddt_gpu_import_t *import;
 
     for (import = *bucket(peer, buffer_id); NULL != import; import = import->chain) {
-        if (buffer_id == import->buffer_id && peer == import->peer && engine == import->engine
-            && ctx == import->ctx) {
+        if (buffer_id == import->buffer_id && peer == import->peer && engine == import->engine) {
             break;
         }
     }
@@ -245,7 +243,6 @@ static int make(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
         return rc;
     }
     import->engine = engine;
-    import->ctx = import->mapping->ctx;
     import->peer = peer;
     import->buffer_id = from->buffer_id;
     import->base = from->base;
@@ -304,11 +301,10 @@ void opal_umrddt_gpu_ipc_params(const opal_umrddt_gpu_ipc_params_t *params)
 int opal_umrddt_gpu_import_find(opal_umrddt_gpu_engine_t *engine, uint64_t peer, uint64_t buffer_id,
                                 opal_umrddt_gpu_import_t **import)
 {
-    CUcontext ctx = opal_umrddt_gpu_engine_context(engine);
     opal_umrddt_gpu_import_t *found;
 
     OPAL_THREAD_LOCK(&lock);
-    found = lookup(engine, ctx, peer, buffer_id);
+    found = lookup(engine, peer, buffer_id);
     if (NULL != found) {
         use(found);
     }
@@ -324,7 +320,6 @@ int opal_umrddt_gpu_import_find(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
 int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
                            const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import)
 {
-    CUcontext ctx = opal_umrddt_gpu_engine_context(engine);
     opal_umrddt_gpu_import_t *gone = NULL;
     opal_umrddt_gpu_import_t *found;
     int rc = OPAL_SUCCESS;
@@ -334,7 +329,7 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     }
     pthread_mutex_lock(&driver_lock);
     OPAL_THREAD_LOCK(&lock);
-    found = lookup(engine, ctx, peer, from->buffer_id);
+    found = lookup(engine, peer, from->buffer_id);
     if (NULL != found && !is_same(found, from)) {
         /* Another process has this number now. */
         take_out(found, &gone);
@@ -359,14 +354,12 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     return rc;
 }
 
-bool opal_umrddt_gpu_import_on_device(const opal_umrddt_gpu_import_t *import)
-{
-    return import->mapping->on_device;
-}
-
 uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,
-                                        uint64_t end)
+                                        uint64_t end, bool *on_device)
 {
+    if (NULL != on_device) {
+        *on_device = import->mapping->on_device;
+    }
     if (0 == import->mapping->address || lowest < import->base || end < lowest
         || end - import->base > import->size) {
         return 0;

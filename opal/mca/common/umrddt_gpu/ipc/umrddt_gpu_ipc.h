@@ -130,15 +130,13 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
 /**
  * Translate an address of the owner to this process.
  *
- * @param[in] lowest, end  the owner's addresses that will be used, lowest .. end - 1
+ * @param[in]  lowest, end  the owner's addresses that will be used, lowest .. end - 1
+ * @param[out] on_device    it is memory of the device of the engine that it was opened for; or NULL
  *
  * @return 0 if they are not within the allocation
  */
 uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,
-                                        uint64_t end);
-
-/** True if it is memory of the device of the engine that it was opened for. */
-bool opal_umrddt_gpu_import_on_device(const opal_umrddt_gpu_import_t *import);
+                                        uint64_t end, bool *on_device);
 
 /** End the use of an import. It stays open within the limits. */
 void opal_umrddt_gpu_import_release(opal_umrddt_gpu_import_t *import);

@@ -158,13 +158,13 @@ int opal_umrddt_gpu_stage_pinned(opal_umrddt_gpu_engine_t *engine, size_t size,
 }
 
 int opal_umrddt_gpu_stage_get(const opal_umrddt_gpu_memory_t *memory, size_t size,
-                              opal_umrddt_gpu_stage_use_t use, opal_umrddt_gpu_stage_t *stage)
+                              opal_umrddt_gpu_stage_t *stage)
 {
     opal_umrddt_gpu_engine_t *engine;
 
     size += 0 == size;
-    if (OPAL_UMRDDT_GPU_STAGE_DATA == use && OPAL_UMRDDT_GPU_DEVICE == memory->kind
-        && size <= limits.pinned && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(memory, &engine)
+    if (OPAL_UMRDDT_GPU_DEVICE == memory->kind && size <= limits.pinned
+        && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(memory, &engine)
         && OPAL_SUCCESS == opal_umrddt_gpu_stage_pinned(engine, size, stage)) {
         return OPAL_SUCCESS;
     }

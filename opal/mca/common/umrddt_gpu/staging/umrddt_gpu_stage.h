@@ -33,12 +33,6 @@ typedef struct opal_umrddt_gpu_stage_t {
     opal_umrddt_gpu_kind_t kind; /**< PINNED: from the GPU staging pool; HOST: plain memory */
 } opal_umrddt_gpu_stage_t;
 
-/** Use of a staging buffer. */
-typedef enum opal_umrddt_gpu_stage_use_t {
-    OPAL_UMRDDT_GPU_STAGE_DATA, /**< it will be filled up to its size */
-    OPAL_UMRDDT_GPU_STAGE_ROOM  /**< for a receive: less or more data may arrive */
-} opal_umrddt_gpu_stage_use_t;
-
 /** Limits; all 0 until set. */
 typedef struct opal_umrddt_gpu_stage_limits_t {
     size_t pinned; /**< bytes of the largest pinned buffer that opal_umrddt_gpu_stage_get selects */
@@ -47,7 +41,8 @@ typedef struct opal_umrddt_gpu_stage_limits_t {
 void opal_umrddt_gpu_stage_limits(const opal_umrddt_gpu_stage_limits_t *new_limits);
 
 /**
- * Get a staging buffer. For data it is pinned if its size and the pool permit; else plain.
+ * Get a staging buffer for data that fill it. It is pinned if its size and the pool permit; else
+ * plain. A receive, for which less or more data may arrive, uses opal_umrddt_gpu_stage_plain.
  *
  * @param[in]  memory  of the user's buffer
  * @param[in]  size    in bytes; 0 counts as 1
@@ -56,7 +51,7 @@ void opal_umrddt_gpu_stage_limits(const opal_umrddt_gpu_stage_limits_t *new_limi
  * @retval OPAL_SUCCESS, OPAL_ERR_OUT_OF_RESOURCE
  */
 int opal_umrddt_gpu_stage_get(const opal_umrddt_gpu_memory_t *memory, size_t size,
-                              opal_umrddt_gpu_stage_use_t use, opal_umrddt_gpu_stage_t *stage);
+                              opal_umrddt_gpu_stage_t *stage);
 
 /** Get a pinned staging buffer. @return OPAL_SUCCESS; else as opal_umrddt_gpu_staging_get and
  * opal_umrddt_gpu_engine_enter */
