@@ -49,10 +49,15 @@ static int element(int rank, int i)
     return 1000003 * (rank + 1) + 7 * i;
 }
 
+/* With UMRDDT_TEST_BREAK in the environment the first element of rank 0 is wrong, so that each part
+ * that sends it must fail (aware_broken). */
 static void fill(int rank)
 {
     for (int i = 0; i < ROWS * COLUMNS; ++i) {
         plain[i] = element(rank, i);
+    }
+    if (0 == mpitest.rank && NULL != getenv("UMRDDT_TEST_BREAK")) {
+        ++plain[0];
     }
     gpu_write(matrix, 0, plain, BYTES);
 }

@@ -9,7 +9,8 @@
 /* A heap in the memory of a GPU, for programs of other projects that compute on the CPU. The
  * software CUDA driver lets the CPU access such memory (touch=1), so a program runs unmodified
  * while MPI gets buffers in GPU memory. program_memory.py gives the heap to numpy, to PETSc and to
- * PyTorch. For PyTorch this library must be preloaded. */
+ * PyTorch. For PyTorch this library must be preloaded. A program that is linked with it and with
+ * --wrap=malloc has the blocks of its own calls of malloc there. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -204,8 +205,21 @@ int program_memory_petsc_realloc(size_t size, int line, const char *function, co
 extern void __libc_free(void *block);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-/* The addresses of libc10 and, so far, of blocks. */
+/* The addresses of libc10 and, so far, of blocks that free() may get. */
 static uintptr_t code_begin, code_end, blocks_begin = UINTPTR_MAX, blocks_end;
+
+/* Programs allocate in one thread here. */
+static void *take_for_free(size_t size)
+{
+    void *block = take(size);
+    const uintptr_t at = (uintptr_t) block;
+
+    if (NULL != block) {
+        blocks_begin = at < blocks_begin ? at : blocks_begin;
+        blocks_end = blocks_end <= at ? at + 1 : blocks_end;
+    }
+    return block;
+}
 
 static int find_code(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -241,19 +255,14 @@ int program_memory_torch(void)
 int posix_memalign(void **block, size_t alignment, size_t size)
 {
     const uintptr_t caller = (uintptr_t) __builtin_return_address(0);
-    uintptr_t at = 0;
 
+    *block = NULL;
     if (code_begin <= caller && caller < code_end && SMALL <= size && alignment <= HEAD) {
-        at = (uintptr_t) take(size);
+        *block = take_for_free(size);
     }
-    if (0 != at) {
-        /* PyTorch runs in one thread here. */
-        blocks_begin = at < blocks_begin ? at : blocks_begin;
-        blocks_end = blocks_end <= at ? at + 1 : blocks_end;
-        *block = (void *) at;
-        return 0;
+    if (NULL == *block) {
+        *block = __libc_memalign(alignment, size);
     }
-    *block = __libc_memalign(alignment, size);
     return NULL == *block && 0 < size ? ENOMEM : 0;
 }
 
@@ -267,4 +276,23 @@ void free(void *block)
     } else {
         __libc_free(block);
     }
+}
+
+/* --- programs that are linked with --wrap=malloc ---------------------------------------------- */
+
+/* Begins CUDA at the first call. Empty blocks are in system memory. */
+void *__wrap_malloc(size_t size)
+{
+    static bool begun;
+    const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+    if (NULL == getenv("UMRDDT_TEST_PROGRAM_MEMORY") || SMALL > size) {
+        return malloc(size);
+    }
+    if (!begun && 0 != program_memory_begin(NULL == rank ? 0 : atoi(rank))) {
+        fprintf(stderr, "program_memory: the CUDA driver cannot be used\n");
+        abort();
+    }
+    begun = true;
+    return take_for_free(size);
 }

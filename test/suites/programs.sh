@@ -145,9 +145,9 @@ job() {
     gpu)
         prefix=(umrddt_sim --gpus 2 env -u LD_PRELOAD)
         export UMRDDT_GPU=touch=1 UMRDDT_TEST_PROGRAM_MEMORY=$scratch/program_memory.so
-        UMRDDT_TEST_PRELOAD+=${preload:+:$UMRDDT_TEST_PROGRAM_MEMORY}
         ;;
     esac
+    UMRDDT_TEST_PRELOAD+=${preload:+:$preload}
     UMRDDT_TEST_COUNTERS=$scratch/$name.counters PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 \
         "$here/../limit" --part "${limit:-300}" "${prefix[@]}" mpirun -n "$ranks" "${mca[@]}" \
         sh -c 'LD_PRELOAD=$UMRDDT_TEST_PRELOAD${LD_PRELOAD:+:$LD_PRELOAD} exec "$@"' sh "$@" >"$scratch/$name.out" 2>&1
@@ -192,7 +192,7 @@ ended() {
     fi
 }
 
-# Not empty: program_memory.so is preloaded, for PyTorch.
+# More libraries that jobs preload, with colons.
 preload=''
 settings=()
 failed=0
