@@ -50,6 +50,8 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
         [no|yes|''], [umrddt_nvtx_dirs="none /usr/local/cuda/include"],
         [umrddt_nvtx_dirs="$umrddt_cuda/include none"])
     umrddt_save_CPPFLAGS="$CPPFLAGS"
+    umrddt_save_LIBS="$LIBS"
+    LIBS="$LIBS -ldl" # the header calls dlopen, which the C library has only since glibc 2.34
     for umrddt_dir in $umrddt_nvtx_dirs; do
         AS_IF([test -n "$NVTX_CPPFLAGS"], [continue])
         AS_CASE(["$umrddt_dir"], [none], [umrddt_nvtx=], [umrddt_nvtx="-idirafter $umrddt_dir"])
@@ -61,6 +63,7 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
              umrddt_nvtx_summary="yes"])
     done
     CPPFLAGS="$umrddt_save_CPPFLAGS"
+    LIBS="$umrddt_save_LIBS"
     AC_MSG_RESULT([$umrddt_nvtx_summary])
     AC_SUBST([NVTX_CPPFLAGS])
     AM_CONDITIONAL([UMRDDT_HAVE_NVCC], [test -n "$NVCC"])

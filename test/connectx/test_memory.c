@@ -19,6 +19,8 @@
 
 #define RANKS   21 /* odd: no rank is the next and the previous one at a time */
 #define MESSAGE (192u * 1024u)
+#define SMALL   512 /* short writes to each peer: they use all of a send queue */
+#define BATCH   32
 #define SLACK   (512u * 1024u)
 /* Growth for each peer. Buffers for frames on both sides of a connection would take four times it.
  */
@@ -49,6 +51,18 @@ static void barrier(int fd)
 
     end_report(fd, &c, 1);
     end_pipe_read(fd, &c, 1);
+}
+
+static void write_small(struct end *end, uint32_t lkey, uint64_t addr, const struct hca *to)
+{
+    for (int i = 0; i < SMALL; i += BATCH) {
+        for (int j = 0; j < BATCH; j++) {
+            end_write(end, 101, lkey, addr, 1, to->rkey, to->addr, 0);
+        }
+        for (int j = 0; j < BATCH; j++) {
+            end_expect(end, 101, IBV_WC_SUCCESS);
+        }
+    }
 }
 
 static int rank(int fd)
@@ -95,6 +109,7 @@ static int rank(int fd)
         int to = (me + r) % RANKS;
         int from = (me + RANKS - r) % RANKS;
 
+        write_small(&end[to], out_mr->lkey, (uintptr_t) out, &theirs[to]);
         end_write(&end[to], 100, out_mr->lkey, (uintptr_t) out, MESSAGE, theirs[to].rkey,
                   theirs[to].addr, 1u);
         end_expect(&end[to], 100, IBV_WC_SUCCESS);

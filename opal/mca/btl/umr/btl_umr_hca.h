@@ -26,8 +26,8 @@
  *    may have several endpoints, one per pair of HCAs; each message uses one of them. A broken
  *    endpoint stays broken; later both processes create another one of the next generation for the
  *    pair;
- *  - *put*: RDMA writes from one keyset into the keys of a peer, the last with immediate data (the
- *    FIN);
+ *  - *put*: RDMA writes from one keyset into the keys of a peer, and immediate data (the FIN) with
+ *    or behind the last one;
  *  - *direct put*: the same without keysets: one write with a gather list for each contiguous run
  *    of the peer's layout. Every RDMA HCA supports it; a device without UMR supports nothing else
  *    (caps()->umr).
@@ -573,14 +573,14 @@ typedef struct mca_btl_umr_hca_ops_t {
 
     /**
      * RDMA-write the whole keyset into the peer's keys, in stream order: one write for each piece
-     * that lies in one local and in one remote key, the last with *fin as immediate data (a plain
-     * write if fin is NULL: more puts of the same message follow). Posted as far as the send queue
-     * has room, the rest from progress(). Puts on one endpoint are posted in the order of the
-     * calls.
+     * that lies in one local and in one remote key. *fin is the immediate data of the last one, or
+     * of a write without bytes behind it (btl_umr_notify_size); there is none if fin is NULL: more
+     * puts of the same message follow. Posted as far as the send queue has room, the rest from
+     * progress(). Puts on one endpoint are posted in the order of the calls.
      *
      * @param[in] keyset   ready, role LOCAL
      * @param[in] remote   the peer's keys for exactly the same bytes; copied
-     * @param[in] fin      immediate data for the last write, or NULL; copied
+     * @param[in] fin      immediate data, or NULL; copied
      * @param[in] done     called when the last write has completed, or with an error when all
      *                     posted writes have completed or been flushed; never before put returns.
      *                     OPAL_ERR_TIMEOUT (also of put): no answer so far, nothing was posted
