@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Parts of this many bytes and more are direct (coll_umrddt_direct_min). */
 #define DIRECT_MIN 4096
@@ -370,39 +371,93 @@ void gpu_coll_large_bcast(uint64_t *state)
     gpu_memory_free(memory);
 }
 
+/* Counts the sends of this process that are in progress at once, while another thread calls MPI. */
+typedef struct watch_t {
+    pthread_t thread;
+    int done;      /* atomic */
+    uint64_t most; /* sends in progress */
+} watch_t;
+
+static uint64_t sends_begun(const pvars_t *at)
+{
+    return at->value[PVARS_HANDLED_SENDS];
+}
+
+static uint64_t sends_ended(const pvars_t *at)
+{
+    return at->value[PVARS_SENDS_UMR] + at->value[PVARS_SENDS_DIRECT] + at->value[PVARS_SENDS_IPC]
+           + at->value[PVARS_SENDS_PACK_GDR] + at->value[PVARS_SENDS_PACK_STAGED]
+           + at->value[PVARS_SENDS_PACK_HOST] + at->value[PVARS_FALLBACK_SENDS];
+}
+
+static void *watch_sends(void *owner)
+{
+    watch_t *watch = owner;
+    pvars_t first, now;
+
+    pvars_read(&first);
+    while (0 == __atomic_load_n(&watch->done, __ATOMIC_ACQUIRE)) {
+        uint64_t begun, ended;
+
+        /* those that have begun are read first: the difference is never too large */
+        pvars_read(&now);
+        begun = sends_begun(&now) - sends_begun(&first);
+        ended = sends_ended(&now) - sends_ended(&first);
+        if (begun > ended && begun - ended > watch->most) {
+            watch->most = begun - ended;
+        }
+        (void) usleep(100);
+    }
+    return NULL;
+}
+
+enum {
+    SMALL_PART = 5000,
+    LARGE_PART = (4 << 20) + 8
+};
+
+/* Bytes of a part of an all-to-all. In the last turn, all are large. */
+static int part_bytes(int from, int to, int turn)
+{
+    return 3 > turn && 0 == (from + 2 * to + turn) % 3 ? SMALL_PART : LARGE_PART;
+}
+
 /* An all-to-all whose parts are below or above the bytes after which a group of messages ends, so
- * that the groups of processes differ. */
+ * that the groups of processes differ. If all are above, they are sent one after the other. */
 void gpu_coll_large_parts(uint64_t *state)
 {
     enum {
-        SMALL = 5000,
-        LARGE = (4 << 20) + 8,
         RANKS = 8
     };
-    const size_t most = (size_t) mpitest.size * LARGE;
+    const size_t most = (size_t) mpitest.size * LARGE_PART;
     gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, most), gpu_memory(GPU_DEVICE, most)};
     int counts[2][RANKS], displs[RANKS];
     char *data = malloc(most);
+    uint64_t at_once = 0;
 
     (void) state;
     CHECK(NULL != data && RANKS >= mpitest.size);
-    for (int i = 0; i < mpitest.size; ++i) {
-        displs[i] = i * LARGE;
-    }
-    for (int turn = 0; turn < 3; ++turn) {
+    for (int turn = 0; turn < 4; ++turn) {
+        watch_t watch = {.done = 0};
+
         for (int i = 0; i < mpitest.size; ++i) {
-            counts[0][i] = 0 == (mpitest.rank + 2 * i + turn) % 3 ? SMALL : LARGE;
-            counts[1][i] = 0 == (i + 2 * mpitest.rank + turn) % 3 ? SMALL : LARGE;
+            displs[i] = i * LARGE_PART;
+            counts[0][i] = part_bytes(mpitest.rank, i, turn);
+            counts[1][i] = part_bytes(i, mpitest.rank, turn);
             memset(data + displs[i], 1 + turn + 16 * mpitest.rank + i, (size_t) counts[0][i]);
         }
         gpu_write(memory[0], 0, data, most);
         memset(data, -1, most);
         gpu_write(memory[1], 0, data, most);
+        CHECK_INT(pthread_create(&watch.thread, NULL, watch_sends, &watch), 0);
         MPI_OK(MPI_Alltoallv(memory[0]->addr, counts[0], displs, MPI_BYTE, memory[1]->addr,
                              counts[1], displs, MPI_BYTE, MPI_COMM_WORLD));
+        __atomic_store_n(&watch.done, 1, __ATOMIC_RELEASE);
+        CHECK_INT(pthread_join(watch.thread, NULL), 0);
+        at_once = watch.most; /* of the last turn */
         gpu_read(memory[1], 0, data, most);
         for (size_t k = 0; k < most; ++k) {
-            const int i = (int) (k / LARGE), at = (int) (k % LARGE);
+            const int i = (int) (k / LARGE_PART), at = (int) (k % LARGE_PART);
             const char wanted =
                 at < counts[1][i] ? (char) (1 + turn + 16 * i + mpitest.rank) : (char) -1;
 
@@ -411,6 +466,10 @@ void gpu_coll_large_parts(uint64_t *state)
                              data[k]);
             }
         }
+    }
+    MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &at_once, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD));
+    if (gpu_coll_is_enabled()) {
+        CHECK_INT(at_once, 1);
     }
     free(data);
     gpu_memory_free(memory[0]);
