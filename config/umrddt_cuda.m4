@@ -3,46 +3,37 @@ dnl SPDX-License-Identifier: BSD-3-Clause
 dnl $HEADER$
 
 dnl UMRDDT_CHECK_CUDA(OPTION)
-dnl nvcc, which compiles the kernels for GPUs. Without it they are compiled for the host only, for tests.
+dnl The kernels for GPUs: compiled by nvcc, if there is one. Else they are compiled for the host only, for tests.
 dnl Of the CUDA Toolkit only the header of NVTX is used besides, for ranges in profilers, if there is one: in DIR, or in
 dnl the compiler's path or /usr/local/cuda. --with-OPTION selects nvcc (in an Open MPI, --with-cuda is taken).
 dnl
 dnl The kernels are compiled to PTX for the oldest of the architectures below that this nvcc supports, from
 dnl which it makes code for it and for the other supported ones. The PTX is for later architectures.
-dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES, NVTX_CPPFLAGS; the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary,
-dnl umrddt_nvtx_summary.
+dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES, NVTX_CPPFLAGS, UMRDDT_GPU_KERNELS (for umrddt_info: how they are made, or
+dnl nothing); the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary, umrddt_nvtx_summary.
 AC_DEFUN([UMRDDT_CHECK_CUDA], [
     AC_ARG_WITH([$1],
         [AS_HELP_STRING([--with-$1=DIR],
-            [compile the kernels for GPUs by the nvcc of the CUDA Toolkit in DIR; yes: by the one on PATH or in /usr/local/cuda (default: no)])],
+            [compile the kernels for GPUs by the nvcc of the CUDA Toolkit in DIR; yes: by the one on PATH, in $CUDA_HOME or in /usr/local/cuda; no: no kernels for GPUs (default: yes if there is an nvcc that works)])],
         [umrddt_cuda="$withval"], [umrddt_cuda=])
     NVCC=
     UMRDDT_NVCC_CODES=
-    umrddt_cuda_summary="off (--with-$1=DIR compiles the kernels for GPUs)"
+    UMRDDT_GPU_KERNELS=
+    umrddt_cuda_summary="off (--with-$1=no): one driver copy per block of a GPU buffer"
     AS_CASE(["$umrddt_cuda"],
-        [no|''], [],
-        [yes], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH:/usr/local/cuda/bin])],
+        [no], [],
+        [yes|''], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH:${CUDA_HOME:+$CUDA_HOME/bin:}/usr/local/cuda/bin])],
         [AC_PATH_PROG([NVCC], [nvcc], [], [$umrddt_cuda/bin])])
-    AS_CASE(["$umrddt_cuda"],
-        [no|''], [],
-        [AS_IF([test -z "$NVCC"],
-               [AC_MSG_ERROR([--with-$1=$umrddt_cuda: no nvcc was found there (CUDA Toolkit 11.7 or newer is needed).])])
-         AC_MSG_CHECKING([what $NVCC compiles for])
-         umrddt_nvcc_real=`"$NVCC" --list-gpu-code 2>/dev/null | tr '\n' ' '`
-         umrddt_nvcc_first=
-         umrddt_nvcc_list=
-         for umrddt_arch in 70 75 80 90 100; do
-             AS_CASE([" $umrddt_nvcc_real "],
-                 [*" sm_$umrddt_arch "*],
-                 [AS_IF([test -z "$umrddt_nvcc_first"], [umrddt_nvcc_first=$umrddt_arch])
-                  AS_IF([test $umrddt_arch != 75 || test $umrddt_nvcc_first = 75],
-                        [umrddt_nvcc_list="${umrddt_nvcc_list}sm_$umrddt_arch,"])])
-         done
-         AC_MSG_RESULT([${umrddt_nvcc_list}compute_$umrddt_nvcc_first])
-         AS_IF([test -z "$umrddt_nvcc_first"],
-               [AC_MSG_ERROR([--with-$1=$umrddt_cuda: $NVCC --list-gpu-code names none of sm_70, 75, 80, 90, 100.])])
-         UMRDDT_NVCC_CODES="-gencode 'arch=compute_$umrddt_nvcc_first,code=[[${umrddt_nvcc_list}compute_$umrddt_nvcc_first]]'"
-         umrddt_cuda_summary="nvcc `"$NVCC" --version | sed -n 's/.*release \(.*\),.*/\1/p'` ($NVCC), ${umrddt_nvcc_list}compute_$umrddt_nvcc_first"])
+    umrddt_nvcc_bad=
+    AS_IF([test -n "$NVCC"], [UMRDDT_TRY_NVCC],
+          [umrddt_nvcc_bad="no nvcc was found there (CUDA Toolkit 11.7 or newer is needed)"])
+    AS_IF([test "x$umrddt_cuda" != xno && test -n "$umrddt_nvcc_bad"],
+          [AS_IF([test -n "$umrddt_cuda"], [AC_MSG_ERROR([--with-$1=$umrddt_cuda: $umrddt_nvcc_bad.])])
+           AS_IF([test -n "$NVCC"],
+                 [AC_MSG_WARN([$umrddt_nvcc_bad. It is not used. --with-$1=DIR names another CUDA Toolkit.])])
+           NVCC=
+           UMRDDT_GPU_KERNELS=
+           umrddt_cuda_summary="NONE, no nvcc works here: one driver copy per block of a GPU buffer (--with-$1=DIR)"])
     AC_MSG_CHECKING([for nvtx3/nvToolsExt.h])
     NVTX_CPPFLAGS=
     umrddt_nvtx_summary="no header nvtx3/nvToolsExt.h of the CUDA Toolkit: no ranges in profilers"
@@ -69,4 +60,35 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
     AM_CONDITIONAL([UMRDDT_HAVE_NVCC], [test -n "$NVCC"])
     AC_SUBST([NVCC])
     AC_SUBST([UMRDDT_NVCC_CODES])
+    AC_SUBST([UMRDDT_GPU_KERNELS])
+])
+
+dnl UMRDDT_TRY_NVCC
+dnl Sets UMRDDT_NVCC_CODES and umrddt_cuda_summary for $NVCC, or umrddt_nvcc_bad to the reason why it cannot be used. A kernel
+dnl is compiled, because an nvcc refuses compilers that are newer than itself.
+AC_DEFUN([UMRDDT_TRY_NVCC], [
+    AC_MSG_CHECKING([what $NVCC compiles for])
+    umrddt_nvcc_real=`"$NVCC" --list-gpu-code 2>/dev/null | tr '\n' ' '`
+    umrddt_nvcc_first=
+    umrddt_nvcc_list=
+    for umrddt_arch in 70 75 80 90 100; do
+        AS_CASE([" $umrddt_nvcc_real "],
+            [*" sm_$umrddt_arch "*],
+            [AS_IF([test -z "$umrddt_nvcc_first"], [umrddt_nvcc_first=$umrddt_arch])
+             AS_IF([test $umrddt_arch != 75 || test $umrddt_nvcc_first = 75],
+                   [umrddt_nvcc_list="${umrddt_nvcc_list}sm_$umrddt_arch,"])])
+    done
+    AS_IF([test -z "$umrddt_nvcc_first"],
+        [AC_MSG_RESULT([nothing of use])
+         umrddt_nvcc_bad="$NVCC --list-gpu-code names none of sm_70, 75, 80, 90, 100"],
+        [echo 'extern "C" __global__ void conftest(unsigned *to) { *to = 1; }' >conftest.cu
+         UMRDDT_NVCC_CODES="-gencode 'arch=compute_$umrddt_nvcc_first,code=[[${umrddt_nvcc_list}compute_$umrddt_nvcc_first]]'"
+         UMRDDT_GPU_KERNELS="nvcc `"$NVCC" --version | sed -n 's/.*release \(.*\),.*/\1/p'`, ${umrddt_nvcc_list}compute_$umrddt_nvcc_first"
+         umrddt_cuda_summary="$UMRDDT_GPU_KERNELS ($NVCC)"
+         AS_IF(["$NVCC" -arch=compute_$umrddt_nvcc_first -fatbin -o conftest.fatbin conftest.cu >conftest.log 2>&1 && test -s conftest.fatbin],
+               [AC_MSG_RESULT([${umrddt_nvcc_list}compute_$umrddt_nvcc_first])],
+               [AC_MSG_RESULT([nothing])
+                cat conftest.log >&AS_MESSAGE_LOG_FD
+                umrddt_nvcc_bad="$NVCC cannot compile a kernel (`head -n 1 conftest.log`; config.log has all of it)"])
+         rm -f conftest.cu conftest.fatbin conftest.log])
 ])

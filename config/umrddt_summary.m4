@@ -26,12 +26,12 @@ umrddt $PACKAGE_VERSION
   Devel headers       $umrddt_headers ($umrddt_incdir/openmpi)
   OpenPMIx            $umrddt_pmix_summary
   libibverbs, mlx5dv  $umrddt_verbs_summary
-  CUDA                $umrddt_cuda_summary
   NVTX                $umrddt_nvtx_summary
  Built
   pml/umrddt          on
   btl/umr             $umrddt_btl
   accelerator/cuda    $umrddt_accelerator_summary
+  GPU kernels         $umrddt_cuda_summary
   umrddt_sim          $umrddt_sim
   Unit tests          $umrddt_cmocka_summary
  Installed

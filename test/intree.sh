@@ -99,7 +99,7 @@ autogen()
 configure()
 {
     local args=(--disable-mpi-fortran --disable-io-romio --with-hwloc=external --with-libevent=external --without-ucx
-        --without-ofi --without-psm2 CFLAGS=-O0)
+        --without-ofi --without-psm2 --with-umrddt-cuda=no CFLAGS=-O0)
     case $series in
     4.1) args+=(--disable-mpi-cxx --disable-oshmem --disable-man-pages) ;;
     5.0) args+=("--with-pmix=$pmix" --disable-oshmem --disable-sphinx) ;;

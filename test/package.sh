@@ -90,7 +90,7 @@ mkdir "$scratch/plain"
 without()
 {
     cd "$scratch/plain" && PATH=$scratch/refuse:$PATH "../umrddt-$version/configure" --prefix="$scratch/prefix" \
-        --with-componentdir="$scratch/prefix/components" --without-cmocka && PATH=$scratch/refuse:$PATH make -j2 install
+        --with-componentdir="$scratch/prefix/components" --with-cuda=no --without-cmocka && PATH=$scratch/refuse:$PATH make -j2 install
 }
 if [ -n "$plain" ]; then
     step "configure, make and make install without autotools" without

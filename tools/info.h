@@ -91,6 +91,14 @@ typedef struct info_gpus_t {
     bool peers;   /**< each reaches the memory of each other */
 } info_gpus_t;
 
+/**
+ * Print whether this umrddt was built with kernels for GPUs; if not, what that costs and what to
+ * do.
+ *
+ * @param[in] gpus  there are some
+ */
+void info_kernels(bool gpus);
+
 /** Print properties of the GPUs from the CUDA driver. @param[out] gpus */
 void info_gpus(info_gpus_t *gpus);
 

@@ -135,6 +135,26 @@ static void pairs(int count, info_gpus_t *gpus)
     }
 }
 
+void info_kernels(bool gpus)
+{
+    const char *kernels = UMRDDT_GPU_KERNELS;
+
+    if (info_json) {
+        info_json_text("gpu_kernels", '\0' == *kernels ? NULL : kernels);
+    } else if ('\0' != *kernels) {
+        printf("GPU kernels: %s\n", kernels);
+    } else if (!gpus) {
+        printf(
+            "no GPU kernels: this umrddt was built without them; machines with GPUs need them\n");
+    } else {
+        printf(
+            "NO GPU KERNELS: this umrddt was built without them. A non-contiguous buffer in GPU memory\n"
+            "  costs one copy by the driver for each of its blocks, or row of equal blocks.\n"
+            "  what to do: build umrddt where the CUDA Toolkit is (configure --with-cuda=DIR). The summary\n"
+            "              of configure has the line \"GPU kernels\". See install.rst.\n");
+    }
+}
+
 void info_gpus(info_gpus_t *gpus)
 {
     bool peermem = 0 == access("/sys/module/nvidia_peermem", F_OK);
@@ -151,6 +171,7 @@ void info_gpus(info_gpus_t *gpus)
     gpus->count = count;
     gpus->peermem = peermem;
     gpus->rdma = gpus->dmabuf = gpus->shared = gpus->peers = 0 < count;
+    info_kernels(0 < count);
     if (info_json) {
         info_json_text("no_gpus_because", 0 == count ? why : NULL);
         info_json_text("nvidia_kernel_modules", kernel_modules());

@@ -556,6 +556,9 @@ int main(int argc, char **argv)
         }
     }
     info_locked_memory();
+    if (devices_only && 0 <= gpu) {
+        info_kernels(true);
+    }
     status = devices_only ? query_devices(argc, argv) : doctor(argc, argv);
     if (info_json) {
         info_json_close('}');

@@ -117,7 +117,14 @@ info "another base PML" 0 "" OMPI_MCA_pml_umrddt_host=ob1 "" "  pml/umrddt works
 info "a scheme by name" 0 "" OMPI_MCA_pml_umrddt_scheme=direct "" "  non-contiguous: direct: by pml_umrddt_scheme" "!  non-contiguous, "
 info "another name of a scheme" 0 "" OMPI_MCA_pml_umrddt_scheme=sgl "" "  non-contiguous: direct: by pml_umrddt_scheme"
 info "nothing to use" 1 umr=off OMPI_MCA_btl_umr_plain_keys=0 "" "  non-contiguous, system memory: pml/.*: no HCA can be used" "  what to do: "
+# Of the build: with kernels for GPUs, or without.
+built=$(sed -n 's/^UMRDDT_GPU_KERNELS = *//p' "$UMRDDT_BUILDDIR/tools/Makefile")
+few="^no GPU kernels: this umrddt was built without them" many="^NO GPU KERNELS: .*" remedy="  what to do: build umrddt where the CUDA"
+[ -z "$built" ] || few="^GPU kernels: $built" many=$few remedy="!GPU KERNELS"
+info "kernels on a machine without GPUs" 0 "" "" "" "$few" "!^NO GPU"
 wrapper_options="--gpus 2"
+info "kernels" 0 "" "" "" "$many" "$remedy"
+info "kernels for a test with a GPU" 0 "" "" "$test --gpu 0" "$many"
 info "GPUs" 0 "" UMRDDT_GPU= "" "^GPU 0: umrddt software GPU at 0000:01:00.0" "^GPU 1:" \
     "  GPU 0 and 1 access each other's memory, with native atomics: NVLink" "  nvidia_peermem is " \
     "  non-contiguous, GPUs of this node: ipc: " "  non-contiguous, GPUs of other nodes: umr: " "  contiguous, GPUs: as non-contiguous ones"
@@ -146,6 +153,7 @@ if command -v python3 >/dev/null; then
     reads "True ob1 False" 'j["software_hca"], j["open_mpi"]["base_pml"], j["open_mpi"]["supports_gpu_memory"]' 0 "" "" "" 2>/dev/null
     reads "['mlx5_0:1', 'mlx5_1:1'] True" '[d["hcas"][0]["name"] for d in j["devices"]], j["devices"][0]["hcas"][0]["umr"]' 0 devices=2 "" ""
     reads "2 True ipc" 'len(j["gpus"]), j["gpu_pairs"][0]["reach_each_other"], j["schemes"]["gpu_same_node"]["scheme"]' 0 "" "--gpus 2" ""
+    reads "${built:-None}" 'j["gpu_kernels"]' 0 "" "" ""
     reads "[[[0, 2], [1]], [[1], [0, 2]]]" '[d["hcas"][0]["gpus_nearest_first"] for d in j["devices"]]' 0 devices=2,switches=2 "--gpus 3" ""
     reads "[]" 'j["devices"][0]["hcas"][0]["gpus_nearest_first"]' 0 "" "" ""
     reads "True False" 'j["hcas"][0]["usable"], j["hcas"][0]["umr"]' 0 umr=broken "" "--selftest mlx5_0"

@@ -47,8 +47,7 @@ class Umrddt(AutotoolsPackage):
         ]
         if spec.satisfies("^pmix"):
             args.append("--with-pmix=" + spec["pmix"].prefix)
-        if spec.satisfies("+cuda"):
-            args.append("--with-cuda=" + spec["cuda"].prefix)
+        args.append("--with-cuda=" + (spec["cuda"].prefix if spec.satisfies("+cuda") else "no"))
         return args
 
     def setup_run_environment(self, env: EnvironmentModifications) -> None:
