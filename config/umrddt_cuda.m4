@@ -9,7 +9,7 @@ dnl the compiler's path or /usr/local/cuda. --with-OPTION selects nvcc (in an Op
 dnl
 dnl The kernels are compiled to PTX for the oldest of the architectures below that this nvcc supports, from
 dnl which it makes code for it and for the other supported ones. The PTX is for later architectures.
-dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES, NVTX_CPPFLAGS, UMRDDT_GPU_KERNELS (for umrddt_info: how they are made, or
+dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES, NVTX_CPPFLAGS, UMRDDT_BUILT_KERNELS (for umrddt_info: how they are made, or
 dnl nothing); the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary, umrddt_nvtx_summary.
 AC_DEFUN([UMRDDT_CHECK_CUDA], [
     AC_ARG_WITH([$1],
@@ -18,7 +18,7 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
         [umrddt_cuda="$withval"], [umrddt_cuda=])
     NVCC=
     UMRDDT_NVCC_CODES=
-    UMRDDT_GPU_KERNELS=
+    UMRDDT_BUILT_KERNELS=
     umrddt_cuda_summary="off (--with-$1=no): one driver copy per block of a GPU buffer"
     AS_CASE(["$umrddt_cuda"],
         [no], [],
@@ -32,7 +32,7 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
            AS_IF([test -n "$NVCC"],
                  [AC_MSG_WARN([$umrddt_nvcc_bad. It is not used. --with-$1=DIR names another CUDA Toolkit.])])
            NVCC=
-           UMRDDT_GPU_KERNELS=
+           UMRDDT_BUILT_KERNELS=
            umrddt_cuda_summary="NONE, no nvcc works here: one driver copy per block of a GPU buffer (--with-$1=DIR)"])
     AC_MSG_CHECKING([for nvtx3/nvToolsExt.h])
     NVTX_CPPFLAGS=
@@ -60,7 +60,7 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
     AM_CONDITIONAL([UMRDDT_HAVE_NVCC], [test -n "$NVCC"])
     AC_SUBST([NVCC])
     AC_SUBST([UMRDDT_NVCC_CODES])
-    AC_SUBST([UMRDDT_GPU_KERNELS])
+    AC_SUBST([UMRDDT_BUILT_KERNELS])
 ])
 
 dnl UMRDDT_TRY_NVCC
@@ -83,8 +83,8 @@ AC_DEFUN([UMRDDT_TRY_NVCC], [
          umrddt_nvcc_bad="$NVCC --list-gpu-code names none of sm_70, 75, 80, 90, 100"],
         [echo 'extern "C" __global__ void conftest(unsigned *to) { *to = 1; }' >conftest.cu
          UMRDDT_NVCC_CODES="-gencode 'arch=compute_$umrddt_nvcc_first,code=[[${umrddt_nvcc_list}compute_$umrddt_nvcc_first]]'"
-         UMRDDT_GPU_KERNELS="nvcc `"$NVCC" --version | sed -n 's/.*release \(.*\),.*/\1/p'`, ${umrddt_nvcc_list}compute_$umrddt_nvcc_first"
-         umrddt_cuda_summary="$UMRDDT_GPU_KERNELS ($NVCC)"
+         UMRDDT_BUILT_KERNELS="nvcc `"$NVCC" --version | sed -n 's/.*release \(.*\),.*/\1/p'`, ${umrddt_nvcc_list}compute_$umrddt_nvcc_first"
+         umrddt_cuda_summary="$UMRDDT_BUILT_KERNELS ($NVCC)"
          AS_IF(["$NVCC" -arch=compute_$umrddt_nvcc_first -fatbin -o conftest.fatbin conftest.cu >conftest.log 2>&1 && test -s conftest.fatbin],
                [AC_MSG_RESULT([${umrddt_nvcc_list}compute_$umrddt_nvcc_first])],
                [AC_MSG_RESULT([nothing])

@@ -137,7 +137,7 @@ static void pairs(int count, info_gpus_t *gpus)
 
 void info_kernels(bool gpus)
 {
-    const char *kernels = UMRDDT_GPU_KERNELS;
+    const char *kernels = UMRDDT_BUILT_KERNELS;
 
     if (info_json) {
         info_json_text("gpu_kernels", '\0' == *kernels ? NULL : kernels);

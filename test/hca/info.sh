@@ -118,7 +118,7 @@ info "a scheme by name" 0 "" OMPI_MCA_pml_umrddt_scheme=direct "" "  non-contigu
 info "another name of a scheme" 0 "" OMPI_MCA_pml_umrddt_scheme=sgl "" "  non-contiguous: direct: by pml_umrddt_scheme"
 info "nothing to use" 1 umr=off OMPI_MCA_btl_umr_plain_keys=0 "" "  non-contiguous, system memory: pml/.*: no HCA can be used" "  what to do: "
 # Of the build: with kernels for GPUs, or without.
-built=$(sed -n 's/^UMRDDT_GPU_KERNELS = *//p' "$UMRDDT_BUILDDIR/tools/Makefile")
+built=$(sed -n 's/^UMRDDT_BUILT_KERNELS = *//p' "$UMRDDT_BUILDDIR/tools/Makefile")
 few="^no GPU kernels: this umrddt was built without them" many="^NO GPU KERNELS: .*" remedy="  what to do: build umrddt where the CUDA"
 [ -z "$built" ] || few="^GPU kernels: $built" many=$few remedy="!GPU KERNELS"
 info "kernels on a machine without GPUs" 0 "" "" "" "$few" "!^NO GPU"
