@@ -468,9 +468,8 @@ void gpu_coll_large_parts(uint64_t *state)
         }
     }
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &at_once, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD));
-    if (gpu_coll_is_enabled()) {
-        CHECK_INT(at_once, 1);
-    }
+    /* 0: the thread did not run while there was one; a GPU copies a part in 15 us */
+    CHECK(!gpu_coll_is_enabled() || 1 >= at_once);
     free(data);
     gpu_memory_free(memory[0]);
     gpu_memory_free(memory[1]);
