@@ -19,7 +19,7 @@
 #include "fuzz.h"
 
 mca_btl_umr_t mca_btl_umr;
-mca_btl_umr_params_t mca_btl_umr_params = {.plain_keys = true};
+mca_btl_umr_params_t mca_btl_umr_params = {.plain_keys = true, .notify_size = 500};
 
 /* Pieces of this process's layouts. */
 #define OWN 3
@@ -35,6 +35,7 @@ static struct {
     uint32_t rkey;
     uint64_t written;
     uint32_t writes;
+    uint32_t fins; /* of a put */
     bool put;
 } play;
 
@@ -60,7 +61,17 @@ static void write_begins(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
 static void write_imm_begins(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, __be32 fin)
 {
     (void) fin;
+    ++play.fins;
     write_begins(qp, rkey, addr);
+}
+
+/* After a write of notify_size and more. */
+uint64_t mca_btl_umr_put_notify(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
+{
+    (void) endpoint;
+    ++play.fins;
+    put->left = 0;
+    return 0;
 }
 
 static void write_gathers(struct ibv_qp_ex *qp, size_t count, const struct ibv_sge *pieces)
@@ -120,10 +131,10 @@ void mca_btl_umr_put_begin(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *
     while (0 < put->left) {
         uint64_t before = put->left;
 
-        FUZZ_CHECK(0 < put->build(endpoint, put) && put->left < before);
+        FUZZ_CHECK((0 < put->build(endpoint, put) || 1 == play.fins) && put->left < before);
         endpoint->sq.done = endpoint->sq.posted;
     }
-    FUZZ_CHECK(length == play.written);
+    FUZZ_CHECK(length == play.written && 1 == play.fins);
     play.put = true;
     free(put->walk);
     free(put->remote);
@@ -209,6 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_patch(&input, play.regions, play.direct.region_count * sizeof(play.regions[0]));
     play.written = 0;
     play.writes = 0;
+    play.fins = 0;
     play.put = false;
     if (OPAL_SUCCESS != opal_iov_cache_form_unflatten(input.at, input.left, &to)) {
         return 0;
