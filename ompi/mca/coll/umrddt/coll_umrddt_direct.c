@@ -362,12 +362,12 @@ int mca_coll_umrddt_direct_bcast(mca_coll_umrddt_module_t *module, ompi_communic
     mca_coll_umrddt_part_t whole;
 
     MCA_COLL_UMRDDT_COUNT(direct);
-    mca_coll_umrddt_messages_begin(direct, comm, &sides->recv, &sides->recv);
     mca_coll_umrddt_side_part(&sides->recv, 0, &whole);
     if (bcast_is_flat(size, whole.bytes)) {
         list_bcast(direct, comm, sides, root);
         return mca_coll_umrddt_exchange(direct, INT_MAX, SIZE_MAX);
     }
+    mca_coll_umrddt_messages_begin(direct, comm, &sides->recv, &sides->recv);
     return bytes && 2 < size && PIECED >= size
                    && MCA_COLL_UMRDDT_PIECE <= whole.bytes / (size_t) size
                ? bcast_pieces(direct, comm, &whole, root)
