@@ -34,7 +34,8 @@
  * Nonblocking and persistent calls are done so with any memory, because their processes cannot
  * agree. A process whose data is in system memory, or that has no kernel or scratch memory for it,
  * combines with the CPU. A stage has the data then, if it is in GPU memory. An allreduce has two
- * steps, so that one process computes each result.
+ * steps, so that one process computes each result, except a sum of little data, whose bits are the
+ * same everywhere.
  *
  * A process that has no memory for a nonblocking call, but for one segment, takes part without
  * data, so that no other one waits for it. All that need its data, or its result, fail.

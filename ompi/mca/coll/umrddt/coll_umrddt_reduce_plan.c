@@ -128,22 +128,44 @@ static void split(work_t *work, size_t count)
     }
 }
 
-/** Set the ranges of all processes, and whether there is a second step. @param[in] two_steps  of an
- * allreduce, always */
-static void set_ranges(work_t *work, bool two_steps)
+/**
+ * Returns true if all processes compute the same bits (but of a NaN), although some have other
+ * operands first, and some use the CPU: there, Open MPI's vector operations differ in some cases,
+ * as sums of 1 and 2 bytes.
+ */
+static bool is_reproducible(umrddt_gpu_reduce_op_t op, umrddt_gpu_reduce_type_t type)
+{
+    switch (type) {
+    case UMRDDT_GPU_REDUCE_F32:
+    case UMRDDT_GPU_REDUCE_F64:
+    case UMRDDT_GPU_REDUCE_I32:
+    case UMRDDT_GPU_REDUCE_I64:
+    case UMRDDT_GPU_REDUCE_U32:
+    case UMRDDT_GPU_REDUCE_U64:
+        return UMRDDT_GPU_REDUCE_SUM == op;
+    default:
+        return false;
+    }
+}
+
+/** Set the ranges of all processes, and whether there is a second step. @param[in] request  a
+ * nonblocking or persistent call */
+static void set_ranges(work_t *work, bool request)
 {
     const mca_coll_umrddt_reduction_t *call = work->call;
-    const size_t n = (size_t) work->size;
+    const size_t n = (size_t) work->size, little = mca_coll_umrddt_params.segment / SURPLUS;
+    const size_t bytes = call->count * work->extent;
     size_t first = 0;
 
-    /* bytes that the process with the most data receives in one step, and would not in two */
-    work->two_steps =
-        (MCA_COLL_UMRDDT_KIND_allreduce == call->kind || MCA_COLL_UMRDDT_KIND_reduce == call->kind)
-        && 2 < n
-        && mca_coll_umrddt_params.segment / SURPLUS
-               < call->count * work->extent / n * (n - 1) * (n - 2);
-    work->two_steps =
-        work->two_steps || (two_steps && 1 < n && MCA_COLL_UMRDDT_KIND_allreduce == call->kind);
+    if (MCA_COLL_UMRDDT_KIND_allreduce == call->kind || MCA_COLL_UMRDDT_KIND_reduce == call->kind) {
+        /* bytes that the process with the most data receives in one step, and would not in two */
+        work->two_steps = 2 < n && little < bytes / n * (n - 1) * (n - 2);
+    }
+    if (request && MCA_COLL_UMRDDT_KIND_allreduce == call->kind && 1 < n) {
+        /* Some may combine with the CPU, of which half of the data is less. */
+        work->two_steps =
+            work->two_steps || little < bytes * (n - 1) || !is_reproducible(work->op, work->type);
+    }
     if (work->two_steps) {
         split(work, call->count);
         return;
@@ -333,7 +355,7 @@ void mca_coll_umrddt_reduce_put(work_t *work)
 }
 
 work_t *mca_coll_umrddt_reduce_get(ompi_communicator_t *comm,
-                                   const mca_coll_umrddt_reduction_t *call, bool two_steps)
+                                   const mca_coll_umrddt_reduction_t *call, bool request)
 {
     umrddt_gpu_reduce_type_t type;
     umrddt_gpu_reduce_op_t op;
@@ -359,7 +381,7 @@ work_t *mca_coll_umrddt_reduce_get(ompi_communicator_t *comm,
     work->type = type;
     work->lists = lists;
     work->extent = opal_umrddt_gpu_reduce_extent(type);
-    set_ranges(work, two_steps);
+    set_ranges(work, request);
     set_segments(work);
     return work;
 }

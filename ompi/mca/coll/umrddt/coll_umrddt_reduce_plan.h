@@ -131,13 +131,13 @@ bool mca_coll_umrddt_reduce_engine(uint64_t address, size_t bytes,
 /**
  * Begin a call: lists, ranges and segments.
  *
- * @param[in] two_steps  of an allreduce, always
+ * @param[in] request  a nonblocking or persistent call: some processes may combine with the CPU
  *
  * @return NULL: there are no kernels for it, or no memory
  */
 mca_coll_umrddt_reduce_work_t *mca_coll_umrddt_reduce_get(ompi_communicator_t *comm,
                                                           const mca_coll_umrddt_reduction_t *call,
-                                                          bool two_steps);
+                                                          bool request);
 
 /**
  * Get what work->call needs: work->on_cpu, system memory; else an engine and scratch memory. Waits
