@@ -423,7 +423,7 @@ static void measure_makes(void)
 
     printf(
         "\nforms. Ratios to opal_convertor_raw: all IOVs from the form (all), from the type (+form), in a "
-        "new list (+list), a copy of as many bytes (copy), the first %d from the type. M/s, first: million\n"
+        "new list (+list), a copy of as many bytes (copy). Also the first %d from the type. M/s, first: million\n"
         "IOVs per second from the form and from the type. Last: us to flatten and unflatten the form\n",
         SMALL_BATCH);
     printf("%-26s %8s %8s %9s %7s %7s %7s %7s %9s %7s %9s %8s %8s %9s %9s\n", "type", "segments",

@@ -26,11 +26,11 @@ static const struct {
     const char *advice;
 } table[] = {
     {"cannot be opened", "ermission denied",
-     "Give the users of this machine read and write access to /dev/infiniband/uverbs* (as the udev\n"
-     "rules of rdma-core do), and pass these devices to containers."},
+     "Give the users of this machine read and write access to /dev/infiniband/uverbs*, as the udev\n"
+     "rules of rdma-core do. Pass these devices to containers."},
     {"cannot be opened", "not permitted",
-     "Give the users of this machine read and write access to /dev/infiniband/uverbs* (as the udev\n"
-     "rules of rdma-core do), and pass these devices to containers."},
+     "Give the users of this machine read and write access to /dev/infiniband/uverbs*, as the udev\n"
+     "rules of rdma-core do. Pass these devices to containers."},
     {"cannot be opened with DEVX", "",
      "Programs create mkeys through DEVX. It requires a ConnectX-5 or newer, firmware that permits\n"
      "it, Linux 5 or later (or the driver of NVIDIA), and rdma-core 36 or later."},

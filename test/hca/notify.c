@@ -18,6 +18,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "opal/mca/base/mca_base_var.h"
+
 #define FILLER 0x2d
 
 enum {
@@ -45,6 +47,19 @@ static uint64_t writes_of(const opal_iov_cache_layout_t *layout, size_t room)
     }
     free(area);
     return stats->writes_posted - before;
+}
+
+/** MPI_T and ompi_info read the value that the user has set, 0 ("never") too. */
+static void notify_value(void)
+{
+    const char *set = getenv("UMRDDT_TEST_NOTIFY");
+    int index = mca_base_var_find("opal", "btl", "umr", "notify_size");
+    const mca_base_var_storage_t *value = NULL;
+
+    CHECK(0 <= index, "btl_umr_notify_size is not registered: %d", index);
+    CHECK_RC(OPAL_SUCCESS, mca_base_var_get_value(index, &value, NULL, NULL));
+    CHECK(NULL != set && (size_t) atoll(set) == value->sizetval,
+          "btl_umr_notify_size is %zu, not %s", value->sizetval, set);
 }
 
 /** Below the limit one write, from it on two; of several pieces under one key too. */
@@ -239,9 +254,7 @@ static void notify_unposted(void)
 }
 
 const struct test notify_tests[] = {
-    {"notify_lengths", notify_lengths},
-    {"notify_fails", notify_fails},
-    {"notify_refused", notify_refused},
-    {"notify_unposted", notify_unposted},
-    {NULL, NULL},
+    {"notify_value", notify_value},       {"notify_lengths", notify_lengths},
+    {"notify_fails", notify_fails},       {"notify_refused", notify_refused},
+    {"notify_unposted", notify_unposted}, {NULL, NULL},
 };

@@ -31,7 +31,7 @@ posts() {
 
 direct="direct_layouts direct_ranges direct_odd direct_many"
 for size in 0 1 4096; do
-    from $size "" "" "" notify_lengths many_puts random_layouts $direct
+    from $size "" "" "" notify_value notify_lengths many_puts random_layouts $direct
 done
 from 100 "" "" "" $direct
 # Odd and even sizes: a batch ends before the FIN, or with it.

@@ -78,8 +78,8 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "an HCA, otherwise packed). The info key of the same name sets it for one communicator") \
     X(GPU_BASE, base_gpu, 3, MCA_PML_UMRDDT_GPU_BASE_AUTO, 0, 0, \
       "Buffers in GPU memory that the base PML gets unchanged: yes (all " \
-      "that umrddt does not handle), no (none), or auto (none unless this " \
-      "Open MPI, and UCX if the base PML is ucx, support CUDA)") \
+      "that umrddt does not handle), no (none), or auto. auto: none unless " \
+      "this Open MPI, and UCX if the base PML is ucx, support CUDA") \
     X(CONTIGUOUS, contiguous, 3, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0, 0, \
       "Contiguous messages in GPU memory: defer (pass through to the base " \
       "PML), take (handle), or auto (handle those of at least " \
@@ -109,9 +109,8 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "sender caches, 0 to %u",\
       MCA_PML_UMRDDT_SET_KEYS, MCA_PML_UMRDDT_MAX_SLOTS) \
     X(UINT, direct_writes, 6, 16, 0, UINT_MAX, \
-      "Where mkeys and scatter/gather lists are both possible, the first " \
-      "message of a datatype and buffer uses scatter/gather lists if it " \
-      "needs at most this number of writes. 0: never for this reason") \
+      "Largest number of writes of scatter/gather lists that the first " \
+      "message of a datatype and buffer uses in place of mkeys. 0: never for this reason") \
     X(SIZE, direct_run, 6, 65536, 0, SIZE_MAX, \
       "The same, if the average contiguous run has at least this number " \
       "of bytes. 0: never for this reason") \

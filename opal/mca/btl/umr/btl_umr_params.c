@@ -121,9 +121,6 @@ void mca_btl_umr_params_check(void)
     if (0 != p->max_entries) {
         p->max_entries = (unsigned int) nearest("max_entries", p->max_entries, 2, 52);
     }
-    if (0 == p->notify_size) {
-        p->notify_size = SIZE_MAX; /* no write is as long: one comparison for each message */
-    }
     p->list_bytes &= ~(size_t) 4095;
     if (0 != p->mtu && 256 != p->mtu && 512 != p->mtu && 1024 != p->mtu && 2048 != p->mtu
         && 4096 != p->mtu) {

@@ -68,9 +68,9 @@ enum {
       "message uses the one nearest to the sender's buffer. HCAs share the " \
       "limits of a process: mkeys, cached keys, registered memory") \
     X(INT, gid_index, 4, -1, -1, 255, \
-      "Index of the port's GID to use. -1: on Ethernet the first one of RoCE v2 " \
-      "(else v1) of an IPv4 address, else of a global IPv6 address, else of a " \
-      "link-local one, and no port without any; on InfiniBand 0") \
+      "Index of the port's GID to use. -1: 0 on InfiniBand. On Ethernet the " \
+      "first one of RoCE v2 (else v1): of an IPv4 address, else of a global IPv6 " \
+      "address, else of a link-local one. A port without any is not used") \
     X(INT, pkey, 5, -1, -1, 0xffff, \
       "Partition (InfiniBand): the number of a pkey, with or without the bit of " \
       "full members (0x8001 or 1). -1: the first one of the port in which it is " \
@@ -170,9 +170,9 @@ enum {
       "the HCA refuses once the message is complete; costs one more mapping " \
       "(UMR)") \
     X(UINT, rebuilds, 6, 8, 0, 16, \
-      "Number of consecutive attempts to replace a failed queue pair, after 4 " \
-      "messages without it, then 8, 16, ... A new one counts as working after " \
-      "some hundred operations. 0: a failed one is not replaced") \
+      "Number of consecutive attempts to replace a failed queue pair. They come " \
+      "after 4 messages without it, then 8, 16 and so on. A new one counts as " \
+      "working after 256 operations. 0: a failed one is not replaced") \
     X(INT, fork_support, 5, -1, -1, 1, \
       "Keep pages that the device uses from child processes (ibv_fork_init); " \
       "otherwise the child may get the page, and the device the old one. 1: " \

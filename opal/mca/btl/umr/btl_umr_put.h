@@ -58,7 +58,8 @@ static inline void mca_btl_umr_put_write(mca_btl_umr_endpoint_t *endpoint, mca_b
 
     put->started = true;
     put->left -= length;
-    if (OPAL_LIKELY(fin && length < mca_btl_umr_params.notify_size)) {
+    /* shorter than notify_size; 0 - 1 is longer than every write */
+    if (OPAL_LIKELY(fin && length <= mca_btl_umr_params.notify_size - 1)) {
         sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, true, &put->last_seq);
         sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
         ibv_wr_rdma_write_imm(sq->qpx, rkey, addr, htonl(put->fin));

@@ -173,19 +173,22 @@ static void print(const totals_t *totals, uint32_t found, uint32_t job)
     }
 }
 
-/** Write all performance variables as JSON, a line each, to a file in the working directory. */
+/** Write all performance variables as JSON, a line each, to a new file in the working directory. */
 static void write_json(const totals_t *totals, uint32_t found, uint32_t job)
 {
-    char path[64], name[64];
+    char path[64], name[64], number[16] = "";
     const char *separator = "";
-    bool success;
+    bool success = false;
+    unsigned next = 1;
     FILE *file;
 
-    (void) snprintf(path, sizeof(path), "umrddt_stats.%ld.json", (long) getpid());
-    errno = 0;
-    file = fopen(path, "w");
-    success = NULL != file;
-    if (success) {
+    /* A file of an earlier session of this process is not replaced: the name has a number then. */
+    do {
+        (void) snprintf(path, sizeof(path), "umrddt_stats.%ld%s.json", (long) getpid(), number);
+        (void) snprintf(number, sizeof(number), ".%u", ++next);
+        file = fopen(path, "wx");
+    } while (NULL == file && EEXIST == errno && 1000 > next);
+    if (NULL != file) {
         fprintf(file,
                 "{\"umrddt\": \"%s\", \"base_pml\": \"%s\", \"processes\": %u, \"reported\": %u,\n"
                 "\"with_hca\": %" PRIu64 ", \"with_gpu\": %" PRIu64 ", \"counters\": {",
@@ -233,10 +236,8 @@ void mca_pml_umrddt_stats_print(void)
     mca_pml_umrddt_pvars_read((uint64_t *) (mine + 1));
     found = mca_pml_umrddt_gather(mine, size, add, &totals, &job);
     free(mine);
-    if (0 == OPAL_PROC_MY_NAME.vpid && json) {
-        write_json(&totals, found, job);
-    } else if (0 == OPAL_PROC_MY_NAME.vpid) {
-        print(&totals, found, job);
+    if (0 == OPAL_PROC_MY_NAME.vpid) {
+        (json ? write_json : print)(&totals, found, job);
     }
     free(totals.pvars);
 }
