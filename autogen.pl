@@ -47,7 +47,7 @@ sub usage
       . "       ./autogen.pl --graft DIR\n\n"
       . "Makes ./configure from configure.ac and config/*.m4 (runs autoreconf). Then:\n"
       . "  ./configure && make && make check && make install\n\n"
-      . "--graft DIR puts the components into the source tree of Open MPI 4.1 or 5.0 in DIR, instead of what an\n"
+      . "--graft DIR puts the components into the source tree of Open MPI 4.1, 5.0 or 6.0 in DIR, instead of what an\n"
       . "earlier graft has put there; nothing of Open MPI's own is changed. They are then built with it:\n"
       . "  cd DIR && ./autogen.pl --force && ./configure ... && make && make install\n";
     exit 0;
@@ -76,8 +76,8 @@ sub series_of
     }
     close($file);
     my $series = ($is{major} // "?") . "." . ($is{minor} // "?");
-    if ($series ne "4.1" && $series ne "5.0") {
-        fail("--graft $dir: this is Open MPI $series, and umrddt builds within 4.1 and 5.0");
+    if ($series !~ /^(4\.1|5\.0|6\.0)$/) {
+        fail("--graft $dir: this is Open MPI $series, and umrddt builds within 4.1, 5.0 and 6.0");
     }
     return $series;
 }

@@ -59,6 +59,16 @@
  */
 #define UMRDDT_COMPONENT __attribute__((visibility("default")))
 
+/* Put it after a component's structure. The libraries of 6.0 find a component within them by a
+ * pointer. */
+#include "opal/mca/mca.h"
+#if UMRDDT_OPAL_RELEASE >= 600
+#define UMRDDT_COMPONENT_INIT(project, framework, name) \
+    MCA_BASE_COMPONENT_INIT(project, framework, name)
+#else
+#define UMRDDT_COMPONENT_INIT(project, framework, name)
+#endif
+
 /* A convertor with this flag does not check for GPU memory. */
 #include "opal/datatype/opal_convertor.h"
 #if UMRDDT_OPAL_RELEASE >= 500

@@ -265,3 +265,4 @@ mca_coll_base_component_t mca_coll_umrddt_component = {
     .collm_init_query = component_init,
     .collm_comm_query = component_query,
 };
+UMRDDT_COMPONENT_INIT(ompi, coll, umrddt)

@@ -46,6 +46,7 @@ mca_btl_umr_component_t mca_btl_umr_component = {
     .api = MCA_BTL_UMR_HCA_API,
     .ops = &mca_btl_umr_hca_ops,
 };
+UMRDDT_COMPONENT_INIT(opal, btl, umr)
 
 /*
  * Two frameworks may have the component open at the same time: the btl framework, and the copy of

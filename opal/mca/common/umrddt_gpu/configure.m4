@@ -38,11 +38,17 @@ AC_DEFUN([MCA_opal_common_umrddt_gpu_CONFIG], [
     dnl What Open MPI puts in front of the names of its libraries: 4.1 has one variable for it, 5.0 another.
     UMRDDT_OPAL_PREFIX="${OPAL_LIB_NAME}${OPAL_LIB_PREFIX}"
     AC_SUBST([UMRDDT_OPAL_PREFIX])
+    dnl The library with what components call: since 6.0 libmpi has only the functions of MPI.
+    AS_IF([test $OPAL_MAJOR_VERSION -ge 6],
+          [UMRDDT_OMPI_LIBRARY=libopen_mpi],
+          [UMRDDT_OMPI_LIBRARY='lib$(OMPI_LIBMPI_NAME)'])
+    AC_SUBST([UMRDDT_OMPI_LIBRARY])
 
-    AS_IF([test "$OPAL_MAJOR_VERSION.$OPAL_MINOR_VERSION" = 4.1 || test "$OPAL_MAJOR_VERSION.$OPAL_MINOR_VERSION" = 5.0],
-          [umrddt_release_good=yes
-           $1],
-          [umrddt_release_good=no
-           AC_MSG_WARN([umrddt builds within Open MPI 4.1.x and 5.0.x, and this is $OPAL_MAJOR_VERSION.$OPAL_MINOR_VERSION: left out])
-           $2])
+    AS_CASE([$OPAL_MAJOR_VERSION.$OPAL_MINOR_VERSION],
+            [4.1 | 5.0 | 6.0],
+            [umrddt_release_good=yes
+             $1],
+            [umrddt_release_good=no
+             AC_MSG_WARN([umrddt builds within Open MPI 4.1.x, 5.0.x and 6.0.x, and this is $OPAL_MAJOR_VERSION.$OPAL_MINOR_VERSION: left out])
+             $2])
 ])

@@ -13,9 +13,8 @@
  *
  * `--mca pml umrddt` makes the pml framework open only this component. So open() opens the
  * candidates for the base PML and adds them to the framework's list. init() declines, and the
- * framework selects the best candidate. The modex gets the name of that PML, so that ob1's check of
- * it succeeds. The framework calls close() on components that were not selected. There umrddt
- * interposes on the selected PML, before the modex exchange.
+ * framework selects the best candidate. The modex gets its name, so that ob1's check succeeds. The
+ * framework calls close() on unselected components. There umrddt interposes, before the modex.
  *
  * Two other designs fail. If umrddt is selected, ob1 refuses peers whose PML has another name.
  * Editing the selection in register is too late.
@@ -116,3 +115,4 @@ mca_pml_base_component_t mca_pml_umrddt_component = {
     .pmlm_init = component_init,
     .pmlm_finalize = mca_pml_umrddt_finalize,
 };
+UMRDDT_COMPONENT_INIT(ompi, pml, umrddt)
