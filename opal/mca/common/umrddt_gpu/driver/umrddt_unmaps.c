@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "opal/memoryhooks/memory.h"
 #include "opal/memoryhooks/memory_internal.h"
@@ -49,6 +50,8 @@ typedef void (*handler_fn_t)(int type, const unmapped_t *event, void *context);
 /** ucs_status_t is an enum packed into a signed char; 0 is UCS_OK. */
 typedef signed char (*set_fn_t)(int events, int priority, handler_fn_t handler, void *context);
 typedef void (*unset_fn_t)(int events, handler_fn_t handler, void *context);
+/** ucm_orig_mmap */
+typedef void *(*map_fn_t)(void *address, size_t size, int prot, int flags, int fd, off_t offset);
 
 static unsigned users;
 static void *library; /**< while events are forwarded */
@@ -101,6 +104,23 @@ static void report(int type, const unmapped_t *event, void *context)
     __atomic_store_n(location, 0, __ATOMIC_RELEASE);
 }
 
+/**
+ * Make UCX find its mmap before UCX needs it in a handler of unmap events. Without bistro hooks
+ * (umrddt_sim sets UCX_MEM_MMAP_HOOK_MODE=reloc) ucm_orig_mmap calls dlsym the first time, and
+ * dlsym allocates. The handler of UCX's registration cache maps memory under a spin lock. If dlsym
+ * is the thread's first allocation, malloc unmaps memory, and the handler waits for its own lock.
+ * The call fails, because a mapping has at least one byte.
+ */
+static void find_mmap(void)
+{
+    map_fn_t map;
+
+    *(void **) &map = dlsym(library, "ucm_orig_mmap");
+    if (NULL != map) {
+        (void) map(NULL, 0, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+}
+
 void opal_umrddt_unmaps_look(void)
 {
     set_fn_t set;
@@ -116,7 +136,9 @@ void opal_umrddt_unmaps_look(void)
     if (NULL == set || 0 != set(VM_UNMAPPED | NO_INSTALL, PRIORITY, report, NULL)) {
         (void) dlclose(library);
         library = NULL;
+        return;
     }
+    find_mmap();
 }
 
 void opal_umrddt_unmaps_open(void)
