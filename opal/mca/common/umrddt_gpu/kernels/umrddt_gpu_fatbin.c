@@ -10,7 +10,8 @@
 
 #if defined(UMRDDT_GPU_FATBIN)
 
-/* The driver requires 8-byte alignment; a cache line satisfies it. */
+/* The driver requires 8-byte alignment of a fat binary; a cache line satisfies it. PTX ends with a
+ * zero. */
 #define FATBIN(NAME, FILE)                                                           \
     __asm__(".pushsection .rodata\n"                                                 \
             ".balign 64\n"                                                           \

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The kernels for devices, as a fat binary for the driver.
+ * The kernels for devices, in the form that the driver loads: a fat binary by nvcc, or PTX as text.
  */
 
 #ifndef UMRDDT_GPU_FATBIN_H
@@ -22,11 +22,12 @@
 BEGIN_C_DECLS
 
 /**
- * The fat binary with all kernels of copies, for cuModuleLoadData.
+ * The fat binary, or the PTX with a terminating zero, with all kernels of copies, for
+ * cuModuleLoadData.
  *
- * @param[out] bytes  its length
+ * @param[out] bytes  its length, without that zero
  *
- * @return NULL if built without nvcc; bytes is then 0
+ * @return NULL if built without kernels; bytes is then 0
  */
 const void *opal_umrddt_gpu_fatbin(size_t *bytes);
 
