@@ -555,6 +555,33 @@ static void test_fatbin(void **state)
     }
 }
 
+/* One kernel of PTX, with what is before the first one. */
+static void test_ptx(void **state)
+{
+#define HEAD "// PTX\n.version 6.3\n.target sm_75\n"
+    static const char image[] = HEAD "\n.visible .entry long_(\n)\n{ }\n\t// .globl b\n"
+                                     "\n.visible .entry b()\n{ b }\n"
+                                     "\n.visible .entry long_b()\n{ last }\n";
+    static const uint32_t fatbin[] = {0xba55ed50, 0};
+    char *text;
+
+    (void) state;
+    text = opal_umrddt_gpu_ptx_of(image, "b");
+    assert_string_equal(text, HEAD "\n.visible .entry b()\n{ b }\n");
+    free(text);
+    text = opal_umrddt_gpu_ptx_of(image, "long_");
+    assert_string_equal(text, HEAD "\n.visible .entry long_(\n)\n{ }\n\t// .globl b\n");
+    free(text);
+    text = opal_umrddt_gpu_ptx_of(image, "long_b");
+    assert_string_equal(text, HEAD "\n.visible .entry long_b()\n{ last }\n");
+    free(text);
+    assert_null(opal_umrddt_gpu_ptx_of(image, "long"));
+    assert_null(opal_umrddt_gpu_ptx_of(image, "c"));
+    assert_null(opal_umrddt_gpu_ptx_of(HEAD, "b"));
+    assert_null(opal_umrddt_gpu_ptx_of(fatbin, "b"));
+#undef HEAD
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,7 +590,7 @@ int main(void)
         cmocka_unit_test(test_division), cmocka_unit_test(test_far),
         cmocka_unit_test(test_grid),     cmocka_unit_test(test_lists),
         cmocka_unit_test(test_bad),      cmocka_unit_test(test_fatbin),
-        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_pieces),   cmocka_unit_test(test_ptx),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,16 +126,20 @@ static void load_kernels(opal_umrddt_gpu_engine_t *engine)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
     const void *image;
+    CUresult rc = CUDA_SUCCESS;
+    CUfunction any;
     size_t bytes;
-    CUresult rc;
 
     image = opal_umrddt_gpu_fatbin(&bytes);
-    rc = driver->cuModuleLoadData(&engine->module, 0 < bytes ? image : opal_umrddt_gpu_no_kernels);
-    if (CUDA_SUCCESS != rc) {
-        engine->module = NULL;
-    } else {
-        rc = driver->cuModuleGetFunction(&engine->function[0], engine->module,
-                                         opal_umrddt_gpu_kernel_name(0));
+    image = 0 < bytes ? image : opal_umrddt_gpu_no_kernels;
+    if (0 == bytes || !opal_umrddt_gpu_is_ptx(image)) {
+        rc = driver->cuModuleLoadData(&engine->module, image);
+        if (CUDA_SUCCESS != rc) {
+            engine->module = NULL;
+        }
+    }
+    if (CUDA_SUCCESS == rc) {
+        rc = opal_umrddt_gpu_function(engine, 0, &any);
     }
     engine->kernels = CUDA_SUCCESS == rc;
     if (!engine->kernels) {
@@ -203,6 +207,11 @@ static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
     }
     if (alive && NULL != engine->module) {
         (void) driver->cuModuleUnload(engine->module);
+    }
+    for (i = 0; alive && i < UMRDDT_GPU_KERNEL_COUNT; ++i) {
+        if (NULL != engine->single[i]) {
+            (void) driver->cuModuleUnload(engine->single[i]);
+        }
     }
     if (alive && NULL != engine->reduce_module) {
         (void) driver->cuModuleUnload(engine->reduce_module);

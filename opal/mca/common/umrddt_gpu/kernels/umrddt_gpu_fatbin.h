@@ -17,6 +17,7 @@
 
 #include "opal_config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 BEGIN_C_DECLS
@@ -33,6 +34,18 @@ const void *opal_umrddt_gpu_fatbin(size_t *bytes);
 
 /** The same with the kernels of reductions. */
 const void *opal_umrddt_gpu_reduce_fatbin(size_t *bytes);
+
+/**
+ * PTX with one kernel of others. The driver compiles all kernels of a module before the first one
+ * can run, which takes half a minute for those of copies.
+ *
+ * @return text with a terminating zero, which the caller frees; NULL if the image is not PTX, or
+ *         has no such kernel, or without memory
+ */
+char *opal_umrddt_gpu_ptx_of(const void *image, const char *kernel);
+
+/** True if an image is PTX, not a fat binary. */
+bool opal_umrddt_gpu_is_ptx(const void *image);
 
 END_C_DECLS
 
