@@ -98,8 +98,8 @@ sub graft
         make_path("$dir/$place");
         opendir(my $entries, "$from/$place") or fail("cannot read $from/$place: $!");
         foreach my $name (sort(readdir($entries))) {
-            # Sources only, without files that a build in this tree has made.
-            next if ($name !~ /^(Makefile\.am|configure\.m4|owner\.txt|README\.md|help-.*\.txt|.*\.(c|h|cu))$/);
+            # Sources only, without files that a build in this tree has made; with the PTX of a release tarball.
+            next if ($name !~ /^(Makefile\.am|configure\.m4|owner\.txt|README\.md|help-.*\.txt|umrddt_gpu_ptx|.*\.(c|h|cu|ptx|stamp))$/);
             put("$from/$place/$name", "$dir/$place/$name");
         }
         closedir($entries);

@@ -67,6 +67,8 @@ static void one(CUdevice device, int i, info_gpus_t *gpus)
     bool rdma = 0 != attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
     bool dmabuf = 0 != attribute(device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
     int mode = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
+    int capability = 10 * attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+                     + attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 
     (void) driver->cuDeviceGetName(name, sizeof(name), device);
     (void) driver->cuDeviceGetPCIBusId(pci, sizeof(pci), device);
@@ -79,6 +81,8 @@ static void one(CUdevice device, int i, info_gpus_t *gpus)
         info_json_text("name", name);
         info_json_text("pci", pci);
         info_json_number("compute_mode", mode);
+        info_json_number("compute_capability", capability);
+        info_json_bool("kernels", 0 < UMRDDT_KERNELS_FIRST && UMRDDT_KERNELS_FIRST <= capability);
         info_json_bool("gpudirect_rdma", rdma);
         info_json_bool("dma_buf", dmabuf);
         info_json_number(
@@ -94,6 +98,12 @@ static void one(CUdevice device, int i, info_gpus_t *gpus)
            !rdma    ? " (the driver reports no GPUDirect RDMA)"
            : dmabuf ? ", as a dma-buf or by address"
                     : ", by address only: the driver exports no dma-buf");
+    if (UMRDDT_KERNELS_FIRST > capability) {
+        printf(
+            "  NO GPU KERNELS for it: they need compute capability %d.%d, and it has %d.%d\n"
+            "  what to do: build umrddt with a CUDA Toolkit that supports it (configure --with-cuda=DIR)\n",
+            UMRDDT_KERNELS_FIRST / 10, UMRDDT_KERNELS_FIRST % 10, capability / 10, capability % 10);
+    }
     if (0 != mode) {
         printf(
             "  its compute mode is not the default (nvidia-smi -q -d COMPUTE): processes may be unable "
@@ -150,8 +160,9 @@ void info_kernels(bool gpus)
         printf(
             "NO GPU KERNELS: this umrddt was built without them. A non-contiguous buffer in GPU memory\n"
             "  costs one copy by the driver for each of its blocks, or row of equal blocks.\n"
-            "  what to do: build umrddt where the CUDA Toolkit is (configure --with-cuda=DIR). The summary\n"
-            "              of configure has the line \"GPU kernels\". See install.rst.\n");
+            "  what to do: build umrddt where the CUDA Toolkit is (configure --with-cuda=DIR), or from a release\n"
+            "              tarball with PTX (--with-cuda=ptx). The summary of configure has the line\n"
+            "              \"GPU kernels\". See install.rst.\n");
     }
 }
 

@@ -45,7 +45,8 @@ enum gpu_function {
 
 struct gpu_conf {
     int devices;
-    size_t memory; /**< bytes of each device */
+    size_t memory;       /**< bytes of each device */
+    unsigned capability; /**< compute capability of the devices: 90 for 9.0 */
     unsigned delay_us;
     unsigned late_us; /**< delay of work that a call without 'async' leaves unfinished */
     uint64_t seed;

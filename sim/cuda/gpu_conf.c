@@ -55,6 +55,10 @@ static const options_entry_t options[] = {
      OPTIONS_NUMBER(struct gpu_conf, devices, 0, GPU_DEVICES_MAX)},
     {"memory", "memory=BYTES      of each device, for one process (default 8 GiB)",
      OPTIONS_NUMBER(struct gpu_conf, memory, 1u << 20, 1ull << 40)},
+    {"capability",
+     "capability=N      compute capability of the devices, 90 for 9.0 (default 90). They refuse PTX\n"
+     "                    for later ones",
+     OPTIONS_NUMBER(struct gpu_conf, capability, 10, 999)},
     {"delay", "delay=US          work in a stream begins and ends up to US microseconds late",
      OPTIONS_NUMBER(struct gpu_conf, delay_us, 0, 1000000)},
     {"late",
@@ -116,6 +120,7 @@ int gpu_conf_parse(const char *text, struct gpu_conf *conf, char *error, size_t 
     memset(conf, 0, sizeof(*conf));
     conf->devices = 2;
     conf->memory = 8ull << 30;
+    conf->capability = 90;
     conf->seed = 1;
     conf->peer = true;
     conf->reuse = true;

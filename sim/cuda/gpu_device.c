@@ -441,6 +441,10 @@ GPU_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribut
         *value = gpu_conf.flush ? 1 : 0;
     } else if (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING == attribute) {
         *value = gpu_conf.ordering;
+    } else if (CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR == attribute) {
+        *value = (int) (gpu_conf.capability / 10);
+    } else if (CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR == attribute) {
+        *value = (int) (gpu_conf.capability % 10);
     }
     return gpu_end(CUDA_SUCCESS);
 }
@@ -450,8 +454,8 @@ GPU_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
     GPU_BEGIN(cuDeviceComputeCapability);
     CHECK_DEVICE(major, device);
     CHECK_DEVICE(minor, device);
-    *major = 9;
-    *minor = 0;
+    *major = (int) (gpu_conf.capability / 10);
+    *minor = (int) (gpu_conf.capability % 10);
     return gpu_end(CUDA_SUCCESS);
 }
 

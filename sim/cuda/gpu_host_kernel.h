@@ -14,8 +14,8 @@
  *
  * The object exports one function, gpu_host_module, which is called once, when a module of GPU code
  * is first loaded, with the driver's services; it answers with its kernels. The driver finds them
- * by name, for any module that the application loads: a fat binary, a cubin or PTX only says
- * which names are looked for. An object may also be loaded by itself, by cuModuleLoad.
+ * by name, for any module that the application loads. PTX says which of the names exist
+ * (gpu_ptx.h). An object may also be loaded by itself, by cuModuleLoad.
  *
  * A kernel is called once for each thread of a launch. Threads run one after the other, blocks in
  * an order that changes with the seed; none may wait for another (there is no __syncthreads).

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "gpu_host_kernel.h"
+#include "gpu_ptx.h"
 
 #define PARAMS_MAX  32
 #define PARAM_BYTES 4096
@@ -32,6 +33,7 @@ struct CUfunc_st {
 struct CUmod_st {
     CUcontext ctx;
     const struct gpu_host_kernels *only; /* NULL: all that the options name */
+    char *entries;                       /* of PTX (gpu_ptx_entries); NULL: any */
     CUfunction functions;
     struct CUmod_st *next;
 };
@@ -252,8 +254,8 @@ static const struct gpu_host_kernel *find_in(const struct gpu_host_kernels *kern
 
 /* ---- modules ---- */
 
-/* Code for a GPU: a fat binary, a cubin, or PTX. Nothing in it is looked at. */
-static bool is_code(const unsigned char *image)
+/* Code for a GPU: a fat binary or a cubin. Nothing in it is looked at. */
+static bool is_binary(const unsigned char *image)
 {
     static const unsigned char fat[] = {0x50, 0xed, 0x55, 0xba};
     static const unsigned char wrapped[] = {0xb1, 0x43, 0x62, 0x46};
@@ -265,15 +267,23 @@ static bool is_code(const unsigned char *image)
     if (0 == memcmp(image, elf, 4)) {
         return 190 == (image[18] | image[19] << 8);
     }
-    return NULL != strstr((const char *) image, ".version");
+    return false;
 }
 
-static CUresult new_module(CUcontext ctx, const struct gpu_host_kernels *only, CUmodule *module)
+static CUresult new_module(CUcontext ctx, const struct gpu_host_kernels *only, const char *ptx,
+                           CUmodule *module)
 {
     CUmodule m = calloc(1, sizeof(*m));
 
     if (NULL == m) {
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (NULL != ptx) {
+        m->entries = gpu_ptx_entries(ptx);
+        if (NULL == m->entries) {
+            free(m);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
     }
     m->ctx = ctx;
     m->only = only;
@@ -285,16 +295,22 @@ static CUresult new_module(CUcontext ctx, const struct gpu_host_kernels *only, C
 
 static CUresult load(CUcontext ctx, CUmodule *module, const void *image)
 {
+    const char *ptx;
+
     if (NULL == module || NULL == image) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!is_code(image)) {
+    ptx = is_binary(image) ? NULL : image;
+    if (NULL != ptx && !gpu_ptx_is(ptx)) {
         return CUDA_ERROR_INVALID_IMAGE;
     }
     if (!searched) {
         find_objects();
     }
-    return NULL == objects ? CUDA_ERROR_NO_BINARY_FOR_GPU : new_module(ctx, NULL, module);
+    if (NULL == objects || (NULL != ptx && gpu_conf.capability < gpu_ptx_target(ptx))) {
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    return new_module(ctx, NULL, ptx, module);
 }
 
 GPU_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -336,7 +352,8 @@ GPU_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *name)
         return gpu_end(CUDA_ERROR_INVALID_VALUE);
     }
     kernels = open_object(name);
-    return gpu_end(NULL == kernels ? CUDA_ERROR_FILE_NOT_FOUND : new_module(ctx, kernels, module));
+    return gpu_end(NULL == kernels ? CUDA_ERROR_FILE_NOT_FOUND
+                                   : new_module(ctx, kernels, NULL, module));
 }
 
 static bool exists(CUmodule module)
@@ -367,6 +384,7 @@ GPU_EXPORT CUresult cuModuleUnload(CUmodule module)
         module->functions = f->next;
         free(f);
     }
+    free(module->entries);
     free(module);
     return gpu_end(CUDA_SUCCESS);
 }
@@ -378,6 +396,11 @@ static const struct gpu_host_kernel *find_kernel(CUmodule module, const char *na
 
     if (NULL != module->only) {
         return find_in(module->only, name);
+    }
+    /* PTX without entries, which real drivers load too, has the kernels of all objects here. */
+    if (NULL != module->entries && '\0' != module->entries[1]
+        && !gpu_ptx_has(module->entries, name)) {
+        return NULL;
     }
     for (o = objects; NULL != o && NULL == kernel; o = o->next) {
         kernel = find_in(o->kernels, name);

@@ -441,6 +441,34 @@ static int counted(void)
     return 0;
 }
 
+/* Of PTX the driver has the entries, and its devices are what an option makes them: 7.5. */
+static int ptx(void)
+{
+    static const char text[] = "// a comment with .version\n \n.version 6.3\n.target sm_75\n"
+                               ".visible .entry\tgather(\n.param .u64 a)\n{\n}\n"
+                               ".visible .entry gatherer(.param .u64 a) { }\n";
+    static const char later[] = ".version 7.0\n.target sm_80\n.visible .entry touch() { }\n";
+    CUfunction function;
+    CUmodule other;
+    int major, minor;
+
+    (void) test_begin(0);
+    OK(cuModuleLoadData(&module, text));
+    OK(cuModuleGetFunction(&function, module, "gather"));
+    EXPECT(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&function, module, "touch"));
+    /* An entry that is not among the kernels for the host, and a part of a name. */
+    EXPECT(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&function, module, "gatherer"));
+    EXPECT(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&function, module, "gat"));
+    EXPECT(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&other, later));
+    EXPECT(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&other, "// .version 6.3\n.target sm_75\n"));
+    EXPECT(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&other, "text\n.version 6.3\n"));
+    OK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    OK(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+    CHECK(7 == major && 5 == minor);
+    OK(cuModuleUnload(module));
+    return 0;
+}
+
 static int no_kernels(void)
 {
     (void) test_begin(0);
@@ -462,6 +490,9 @@ int main(int argc, char **argv)
         if (0 == strcmp(argv[1], "counted")) {
             return counted();
         }
+        if (0 == strcmp(argv[1], "ptx")) {
+            return ptx();
+        }
         return 0 == strcmp(argv[1], "none") ? no_kernels() : parts();
     }
     snprintf(options, sizeof(options), "kernels=%s", build);
@@ -470,6 +501,8 @@ int main(int argc, char **argv)
     test_again(argv, "parts", options);
     snprintf(options, sizeof(options), "kernels=%s,fail=kernel:2:719", build);
     test_again(argv, "fault", options);
+    snprintf(options, sizeof(options), "kernels=%s,capability=75", build);
+    test_again(argv, "ptx", options);
     test_again(argv, "none", "kernels=/nonexistent.so");
     return 0;
 }

@@ -527,7 +527,8 @@ static void test_bad(void **state)
     opal_umrddt_gpu_map_free((opal_umrddt_gpu_map_t *) source.map);
 }
 
-/* It is there exactly if it was built, and then it is one. */
+/* They are there exactly if they were built, and then they are a fat binary, or PTX with every
+ * kernel. */
 static void test_fatbin(void **state)
 {
     size_t bytes = 12345;
@@ -540,7 +541,45 @@ static void test_fatbin(void **state)
     }
     assert_true(1024 < bytes);
     assert_int_equal((uintptr_t) fatbin & 7, 0);
-    assert_int_equal(*(const uint32_t *) fatbin, 0xba55ed50);
+    if (0xba55ed50 == *(const uint32_t *) fatbin) {
+        return;
+    }
+    assert_int_equal(strlen(fatbin), bytes);
+    assert_non_null(strstr(fatbin, "\n.version "));
+    for (int i = 0; i < UMRDDT_GPU_KERNEL_COUNT; ++i) {
+        char *text =
+            opal_umrddt_gpu_ptx_of(fatbin, opal_umrddt_gpu_kernel_name((umrddt_gpu_kernel_id_t) i));
+
+        assert_non_null(text);
+        free(text);
+    }
+}
+
+/* One kernel of PTX, with what is before the first one. */
+static void test_ptx(void **state)
+{
+#define HEAD "// PTX\n.version 6.3\n.target sm_75\n"
+    static const char image[] = HEAD "\n.visible .entry long_(\n)\n{ }\n\t// .globl b\n"
+                                     "\n.visible .entry b()\n{ b }\n"
+                                     "\n.visible .entry long_b()\n{ last }\n";
+    static const uint32_t fatbin[] = {0xba55ed50, 0};
+    char *text;
+
+    (void) state;
+    text = opal_umrddt_gpu_ptx_of(image, "b");
+    assert_string_equal(text, HEAD "\n.visible .entry b()\n{ b }\n");
+    free(text);
+    text = opal_umrddt_gpu_ptx_of(image, "long_");
+    assert_string_equal(text, HEAD "\n.visible .entry long_(\n)\n{ }\n\t// .globl b\n");
+    free(text);
+    text = opal_umrddt_gpu_ptx_of(image, "long_b");
+    assert_string_equal(text, HEAD "\n.visible .entry long_b()\n{ last }\n");
+    free(text);
+    assert_null(opal_umrddt_gpu_ptx_of(image, "long"));
+    assert_null(opal_umrddt_gpu_ptx_of(image, "c"));
+    assert_null(opal_umrddt_gpu_ptx_of(HEAD, "b"));
+    assert_null(opal_umrddt_gpu_ptx_of(fatbin, "b"));
+#undef HEAD
 }
 
 int main(void)
@@ -551,7 +590,7 @@ int main(void)
         cmocka_unit_test(test_division), cmocka_unit_test(test_far),
         cmocka_unit_test(test_grid),     cmocka_unit_test(test_lists),
         cmocka_unit_test(test_bad),      cmocka_unit_test(test_fatbin),
-        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_pieces),   cmocka_unit_test(test_ptx),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

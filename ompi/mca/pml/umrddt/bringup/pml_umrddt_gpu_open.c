@@ -33,6 +33,7 @@ void mca_pml_umrddt_gpu_open(void)
         .staging_chunk = params->gpu_chunk,
         .graphs = params->gpu_graphs,
         .batch = params->gpu_batch,
+        .verbose = mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_SETUP),
     };
 
     opal_umrddt_gpu_stage_limits(&limits);  /* wide elements are staged without a GPU, too */
@@ -52,10 +53,9 @@ void mca_pml_umrddt_gpu_open(void)
 void mca_pml_umrddt_gpu_close(void)
 {
     mca_pml_umrddt_stage_fini();
-    if (NULL == mca_pml_umrddt.gpu) {
-        return;
+    if (NULL != mca_pml_umrddt.gpu) {
+        opal_umrddt_gpu_close();
+        mca_pml_umrddt_base_gpu_close();
+        mca_pml_umrddt.gpu = NULL;
     }
-    opal_umrddt_gpu_close();
-    mca_pml_umrddt_base_gpu_close();
-    mca_pml_umrddt.gpu = NULL;
 }

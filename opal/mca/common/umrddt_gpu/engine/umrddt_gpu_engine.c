@@ -21,6 +21,7 @@
 
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_fatbin.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+#include "opal/util/output.h"
 
 const char opal_umrddt_gpu_no_kernels[] = ".version 6.0\n.target sm_70\n.address_size 64\n";
 
@@ -105,23 +106,45 @@ static int attribute(const opal_umrddt_gpu_engine_t *engine, CUdevice_attribute 
                : otherwise;
 }
 
+/* Without kernels everything works, but slowly: one copy per block. */
+static void report_no_kernels(const opal_umrddt_gpu_engine_t *engine, CUresult rc, bool built)
+{
+    const char *why = "this umrddt was built without them";
+
+    if (!opal_umrddt_gpu_engine_set.verbose) {
+        return;
+    }
+    if (built && (CUDA_SUCCESS != engine->driver->cuGetErrorString(rc, &why) || NULL == why)) {
+        why = "an unknown error";
+    }
+    opal_output(0, "pml:umrddt: GPU %d: no kernels, each block of a layout costs a copy: %s",
+                engine->device, why);
+}
+
 /* An engine whose device has no code in the image has no kernels. */
 static void load_kernels(opal_umrddt_gpu_engine_t *engine)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
     const void *image;
+    CUresult rc = CUDA_SUCCESS;
+    CUfunction any;
     size_t bytes;
 
     image = opal_umrddt_gpu_fatbin(&bytes);
-    if (CUDA_SUCCESS
-        != driver->cuModuleLoadData(&engine->module,
-                                    0 < bytes ? image : opal_umrddt_gpu_no_kernels)) {
-        engine->module = NULL;
-        return;
+    image = 0 < bytes ? image : opal_umrddt_gpu_no_kernels;
+    if (0 == bytes || !opal_umrddt_gpu_is_ptx(image)) {
+        rc = driver->cuModuleLoadData(&engine->module, image);
+        if (CUDA_SUCCESS != rc) {
+            engine->module = NULL;
+        }
     }
-    engine->kernels = CUDA_SUCCESS
-                      == driver->cuModuleGetFunction(&engine->function[0], engine->module,
-                                                     opal_umrddt_gpu_kernel_name(0));
+    if (CUDA_SUCCESS == rc) {
+        rc = opal_umrddt_gpu_function(engine, 0, &any);
+    }
+    engine->kernels = CUDA_SUCCESS == rc;
+    if (!engine->kernels) {
+        report_no_kernels(engine, rc, 0 < bytes);
+    }
 }
 
 static CUresult make_streams(opal_umrddt_gpu_engine_t *engine)
@@ -184,6 +207,11 @@ static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
     }
     if (alive && NULL != engine->module) {
         (void) driver->cuModuleUnload(engine->module);
+    }
+    for (i = 0; alive && i < UMRDDT_GPU_KERNEL_COUNT; ++i) {
+        if (NULL != engine->single[i]) {
+            (void) driver->cuModuleUnload(engine->single[i]);
+        }
     }
     if (alive && NULL != engine->reduce_module) {
         (void) driver->cuModuleUnload(engine->reduce_module);

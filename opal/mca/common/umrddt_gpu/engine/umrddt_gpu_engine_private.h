@@ -97,8 +97,9 @@ struct opal_umrddt_gpu_engine_t {
     uint64_t witness_id;       /* its BUFFER_ID */
     bool writes_values;        /* streams write flags; else events are queried */
     bool translates;           /* registered memory has another address on this device */
-    CUmodule module;
-    bool kernels; /* the module contains kernels */
+    CUmodule module;           /* NULL with PTX: then each kernel has ... */
+    CUmodule single[UMRDDT_GPU_KERNEL_COUNT]; /* ... its own one, from its first launch on */
+    bool kernels;                             /* there are kernels for this device */
     CUfunction function[UMRDDT_GPU_KERNEL_COUNT];
     CUmodule reduce_module; /* loaded by the first reduction; with the lock */
     CUfunction reduce_function[UMRDDT_GPU_REDUCE_KERNEL_COUNT];

@@ -16,11 +16,46 @@
 #include "umrddt_gpu_engine_private.h"
 #include "umrddt_gpu_reach.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_fatbin.h"
 
 /* ---------------------------------------------------------------------------------------------
  * First launch
  * ------------------------------------------------------------------------------------------- */
+
+/* PTX: the driver compiles this kernel now, or takes it from its cache. */
+static CUresult load_single(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
+                            CUfunction *function)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const opal_umrddt_gpu_driver_t *driver = engine->driver;
+    const char *name = opal_umrddt_gpu_kernel_name(kernel);
+    CUmodule *module = &engine->single[kernel];
+    CUresult rc = CUDA_SUCCESS;
+    CUstreamCaptureMode mode;
+    size_t bytes;
+    char *text;
+
+    pthread_mutex_lock(&lock);
+    if (NULL == *module) {
+        text = opal_umrddt_gpu_ptx_of(opal_umrddt_gpu_fatbin(&bytes), name);
+        opal_umrddt_gpu_relax(driver, &mode);
+        rc = NULL == text ? CUDA_ERROR_NOT_FOUND : driver->cuModuleLoadData(module, text);
+        opal_umrddt_gpu_restore(driver, &mode);
+        free(text);
+        if (CUDA_SUCCESS != rc) {
+            *module = NULL;
+        }
+    }
+    if (CUDA_SUCCESS == rc) {
+        rc = driver->cuModuleGetFunction(function, *module, name);
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
 
 CUresult opal_umrddt_gpu_function(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
                                   CUfunction *function)
@@ -30,8 +65,10 @@ CUresult opal_umrddt_gpu_function(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_k
     /* Concurrent threads get the same result. */
     *function = __atomic_load_n(&engine->function[kernel], __ATOMIC_RELAXED);
     if (OPAL_UNLIKELY(NULL == *function)) {
-        rc = engine->driver->cuModuleGetFunction(function, engine->module,
-                                                 opal_umrddt_gpu_kernel_name(kernel));
+        rc = NULL == engine->module
+                 ? load_single(engine, kernel, function)
+                 : engine->driver->cuModuleGetFunction(function, engine->module,
+                                                       opal_umrddt_gpu_kernel_name(kernel));
         if (CUDA_SUCCESS == rc) {
             __atomic_store_n(&engine->function[kernel], *function, __ATOMIC_RELAXED);
         }

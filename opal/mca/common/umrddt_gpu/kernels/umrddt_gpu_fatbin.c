@@ -8,9 +8,15 @@
 
 #include "umrddt_gpu_fatbin.h"
 
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #if defined(UMRDDT_GPU_FATBIN)
 
-/* The driver requires 8-byte alignment; a cache line satisfies it. */
+/* The driver requires 8-byte alignment of a fat binary; a cache line satisfies it. PTX ends with a
+ * zero. */
 #define FATBIN(NAME, FILE)                                                           \
     __asm__(".pushsection .rodata\n"                                                 \
             ".balign 64\n"                                                           \
@@ -45,3 +51,39 @@ const void *opal_umrddt_gpu_reduce_fatbin(size_t *bytes)
 }
 
 #endif /* UMRDDT_GPU_FATBIN */
+
+#define ENTRY "\n.visible .entry "
+
+bool opal_umrddt_gpu_is_ptx(const void *image)
+{
+    static const uint32_t fatbin = 0xba55ed50;
+
+    return 0 != memcmp(image, &fatbin, sizeof(fatbin));
+}
+
+char *opal_umrddt_gpu_ptx_of(const void *image, const char *kernel)
+{
+    const char *first, *begin, *end;
+    char entry[128], *text = NULL;
+    size_t head;
+
+    if (!opal_umrddt_gpu_is_ptx(image)
+        || sizeof(entry) <= (size_t) snprintf(entry, sizeof(entry), ENTRY "%s(", kernel)) {
+        return NULL;
+    }
+    /* Before the first kernel are the version and the target; no kernel needs another one. */
+    first = strstr(image, ENTRY);
+    begin = NULL == first ? NULL : strstr(first, entry);
+    if (NULL != begin) {
+        end = strstr(begin + 1, ENTRY);
+        end = NULL == end ? begin + strlen(begin) : end;
+        head = (size_t) (first - (const char *) image);
+        text = malloc(head + (size_t) (end - begin) + 1);
+        if (NULL != text) {
+            memcpy(text, image, head);
+            memcpy(text + head, begin, (size_t) (end - begin));
+            text[head + (size_t) (end - begin)] = '\0';
+        }
+    }
+    return text;
+}
