@@ -97,6 +97,18 @@ void mca_btl_umr_commands_look(mca_btl_umr_hca_t *hca)
     FUZZ_CHECK(NULL == hca);
 }
 
+/* There is room for all. */
+bool mca_btl_umr_room_enter(mca_btl_umr_peer_t *peer)
+{
+    peer->open = true;
+    return true;
+}
+
+void mca_btl_umr_room_leave(mca_btl_umr_peer_t *peer)
+{
+    FUZZ_CHECK(peer->open);
+}
+
 int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     uint32_t i = (uint32_t) (lane - peer->lanes);

@@ -191,7 +191,13 @@ struct test {
 };
 extern const struct test put_tests[], notify_tests[], pool_tests[], key_tests[], keycache_tests[],
     memory_tests[], failure_tests[], thread_tests[], gpu_tests[], tiers_tests[], nested_tests[],
-    direct_tests[], module_tests[], scale_tests[], hca_tests[], rebuild_tests[];
+    direct_tests[], module_tests[], scale_tests[], hca_tests[], rebuild_tests[], room_tests[];
+
+/** The name of a peer that does not exist; its HCAs are those of the peer (scale.c). */
+opal_proc_t *scale_name(size_t k);
+
+/** Let clocks go forward by so many seconds (room.c). */
+void room_later(double seconds);
 
 /* The program's mlx5dv_create_qp (failure.c) calls these (tiers.c): whether to refuse this queue
  * pair; and to corrupt a new one. */

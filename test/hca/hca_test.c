@@ -24,9 +24,9 @@
 #include "ompi/proc/proc.h"
 
 static const struct test *const groups[] = {
-    put_tests,     notify_tests, pool_tests, key_tests,    keycache_tests, memory_tests,
-    failure_tests, thread_tests, gpu_tests,  tiers_tests,  nested_tests,   direct_tests,
-    module_tests,  scale_tests,  hca_tests,  rebuild_tests};
+    put_tests,     notify_tests, pool_tests, key_tests,     keycache_tests, memory_tests,
+    failure_tests, thread_tests, gpu_tests,  tiers_tests,   nested_tests,   direct_tests,
+    module_tests,  scale_tests,  hca_tests,  rebuild_tests, room_tests};
 
 static const struct test *find(const char *name)
 {

@@ -146,9 +146,11 @@ static bool in_use_works(void)
     return works;
 }
 
-static opal_proc_t *name_new(size_t k)
+opal_proc_t *scale_name(size_t k)
 {
     opal_proc_t *proc = calloc(1, sizeof(*proc));
+
+    names_begin();
 
     proc->proc_name =
         ((opal_proc_t *) ompi_comm_peer_lookup(&ompi_mpi_comm_world.comm, harness.peer))->proc_name;
@@ -163,13 +165,12 @@ static size_t peers_open(size_t count)
     mca_btl_umr_address_t *theirs = calloc(count, sizeof(*theirs));
     size_t before, bytes;
 
-    names_begin();
     peers = calloc(count, sizeof(*peers));
     peer_count = count;
     fins = 0;
     harness.hca->set_fin_handler(count_fin, NULL);
     for (size_t k = 0; k < count; ++k) {
-        peers[k].proc = name_new(k);
+        peers[k].proc = scale_name(k);
     }
 
     before = in_use();
@@ -364,8 +365,8 @@ static void many_peers(void)
     peers_close();
 }
 
-/** More peers than btl_umr_max_peers=8, of which the harness has one: 7 get queue pairs, and keep
- * them. The others get none. */
+/** More peers than btl_umr_max_peers=8, of which the harness has one: 7 get queue pairs. The others
+ * get none while these are in use: each expects a FIN. */
 static void bound_of_peers(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -373,16 +374,25 @@ static void bound_of_peers(void)
     opal_proc_t *others[3];
 
     (void) peers_open(7);
+    CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    for (size_t k = 0; k < 7; ++k) {
+        CHECK_RC(OPAL_SUCCESS, expect_from(k));
+    }
     for (size_t k = 0; k < 3; ++k) {
-        others[k] = name_new(100 + k);
+        others[k] = scale_name(100 + k);
         /* The counter is of peers, and not of calls. */
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < 3; ++i) {
             CHECK_RC(OPAL_ERR_OUT_OF_RESOURCE, harness.hca->endpoint_get(others[k], &endpoint));
+            room_later(2);
         }
     }
     CHECK(NULL == endpoint && 8 == stats->endpoints_now, "%llu endpoints",
           (unsigned long long) stats->endpoints_now);
     CHECK(3 == stats->peers_refused, "%llu refused", (unsigned long long) stats->peers_refused);
+    harness.hca->fin_cancel(harness.endpoint);
+    for (size_t k = 0; k < 7; ++k) {
+        harness.hca->fin_cancel(peers[k].endpoint);
+    }
     messages_begin();
     message_to_each();
     messages_end(0 != harness.rank);
@@ -390,6 +400,17 @@ static void bound_of_peers(void)
         CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_get(peers[k].proc, &endpoint));
         CHECK(endpoint == peers[k].endpoint, "another endpoint of peer %zu", k);
     }
+    /* A second after the last messages three of the eight make room, and no more. */
+    for (size_t k = 0; k < 3; ++k) {
+        int tries = 0;
+
+        while (OPAL_SUCCESS != harness.hca->endpoint_get(others[k], &endpoint)) {
+            CHECK(2 > tries++, "no room for peer %zu", k);
+            room_later(2);
+        }
+    }
+    CHECK(8 == stats->endpoints_now && 3 == stats->peers_closed, "%llu endpoints, %llu closed",
+          (unsigned long long) stats->endpoints_now, (unsigned long long) stats->peers_closed);
     peers_close();
     for (size_t k = 0; k < 3; ++k) {
         free(others[k]);
@@ -423,13 +444,17 @@ static void bound_of_threads(void)
     int (*faults)(const char *, int) =
         (int (*)(const char *, int)) dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
-    opal_proc_t *others[2] = {name_new(100), name_new(101)};
+    opal_proc_t *others[2] = {scale_name(100), scale_name(101)};
     struct opener openers[3];
     pthread_barrier_t together;
 
     CHECK(MPI_THREAD_MULTIPLE == harness.threads, "run this with HCA_THREADS=1");
     CHECK(NULL != faults, "only the software HCA has faults");
     (void) peers_open(6);
+    CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    for (size_t k = 0; k < 6; ++k) {
+        CHECK_RC(OPAL_SUCCESS, expect_from(k));
+    }
     pthread_barrier_init(&together, NULL, 3);
     (void) faults("slow:1-:100000", 1);
     for (int i = 0; i < 3; ++i) {
@@ -642,7 +667,7 @@ static void receives_fail(void)
         struct mlx5dv_srq raw = {.comp_mask = 0};
         struct mlx5dv_obj obj = {.srq = {.in = shared, .out = &raw}};
         mca_btl_umr_endpoint_t *none = NULL;
-        opal_proc_t *proc = name_new(77);
+        opal_proc_t *proc = scale_name(77);
 
         CHECK_RC(OPAL_SUCCESS, expect_from(0));
         CHECK(0 == mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ), "no look at the queue");

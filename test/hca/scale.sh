@@ -17,7 +17,10 @@ hca "a bound on peers" "" "--mca btl_umr_max_peers 8" bound_of_peers
 HCA_THREADS=1
 export HCA_THREADS
 hca "a bound on peers, and threads" "" "--mca btl_umr_max_peers 8" bound_of_threads
+hca "room for another peer, and threads" "" "--mca btl_umr_max_peers 1" closed_in_turn
 unset HCA_THREADS
+hca "room for another peer" "" "--mca btl_umr_max_peers 1" closed_in_turn open_while_used
+hca "the same on RoCE, receives not shared" link=eth "--mca btl_umr_max_peers 1 --mca btl_umr_srq_depth 0" closed_in_turn
 UMRDDT_TEST_PEERS=64
 hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers
 hca "a device without shared receives" srqs=0 "" many_peers fin_credits

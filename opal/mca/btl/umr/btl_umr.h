@@ -110,7 +110,7 @@ typedef struct mca_btl_umr_t {
     mca_btl_umr_span_t spans[MCA_BTL_UMR_SPANS];
     mca_btl_umr_page_node_t page_nodes[MCA_BTL_UMR_PAGE_NODES];
     opal_hash_table_t peers;   /**< by name */
-    uint32_t peers_open;       /**< of these, peers with queue pairs, also while they are created */
+    opal_list_t peers_open;    /**< of these, peers with queue pairs; see btl_umr_room.c */
     mca_btl_umr_caps_t common; /**< capabilities common to several HCAs */
     mca_btl_umr_stats_t sum;   /**< sum over several HCAs, as of the last call of stats */
     mca_btl_umr_fin_fn_t fin_handler;

@@ -212,6 +212,16 @@ static uint32_t part_of(const mca_btl_umr_endpoint_t *endpoint, uint32_t depth)
                                              : MCA_BTL_UMR_LEAST_DEPTH;
 }
 
+/** The address of an endpoint, for the peer. */
+static void set_address(mca_btl_umr_endpoint_t *endpoint)
+{
+    const struct ibv_qp *qp = endpoint->sq.qp;
+    uint32_t psn = MCA_BTL_UMR_ADDRESS_PSN(mca_btl_umr_first_psn(qp) | 1);
+
+    endpoint->address.qpn = htonl(endpoint->hca->index << 24 | qp->qp_num);
+    endpoint->address.psn = htonl(endpoint->generation << 24 | psn);
+}
+
 /** Create the queue pair and its receives. */
 static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
 {
@@ -276,9 +286,7 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
     }
     endpoint->index = (uint32_t) index;
     endpoint->fins_max = rq_depth;
-    endpoint->address.qpn = htonl(hca->index << 24 | endpoint->sq.qp->qp_num);
-    endpoint->address.psn =
-        htonl(endpoint->generation << 24 | (mca_btl_umr_first_psn(endpoint->sq.qp) & 0xffffff));
+    set_address(endpoint);
     ++hca->stats.endpoints_now;
     /* The completions were counted when their queue was created. */
     endpoint->bytes = mca_btl_umr_qp_bytes(endpoint->sq.qp);
@@ -308,6 +316,7 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_b
     endpoint->peer = peer;
     endpoint->lane = lane;
     endpoint->generation = generation;
+    endpoint->replaces = NULL != lane->endpoint && !lane->endpoint->closed;
     lane->making = true;
     rc = endpoint_start(endpoint);
     lane->making = false;
@@ -427,8 +436,8 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
     }
     endpoint->connected = true;
     endpoint->theirs = *address;
-    endpoint->hca->stats.endpoints_rebuilt += 0 < endpoint->generation ? 1 : 0;
-    if (0 < endpoint->generation) {
+    endpoint->hca->stats.endpoints_rebuilt += endpoint->replaces ? 1 : 0;
+    if (endpoint->replaces) {
         MCA_BTL_UMR_VERBOSE(LANE, "rank %u: %s: queue pair replaced, generation %u",
                             endpoint->peer->name.vpid, endpoint->hca->device.name,
                             endpoint->generation);

@@ -35,6 +35,9 @@ struct mca_btl_umr_endpoint_t {
     mca_btl_umr_lane_t *lane;
     uint32_t index;      /**< index in hca.endpoints */
     uint32_t generation; /**< 0: the first of the lane; see btl_umr_rebuild.c */
+    bool replaces;       /**< created in place of a broken one that was not closed */
+    bool closed;         /**< broken, without a queue pair: closed to make room (btl_umr_room.c) */
+    uint32_t seen;       /**< its writes and FINs at the last look of btl_umr_room.c */
     bool connecting;     /**< a thread connects it, without the lock */
     bool connected;
     bool proven;                   /**< as of the lane, seen by this endpoint */
@@ -101,8 +104,12 @@ void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca);
 #define MCA_BTL_UMR_ADDRESS_HCA(qpn) ((qpn) >> 24)
 #define MCA_BTL_UMR_ADDRESS_QPN(qpn) ((qpn) &0xffffff)
 
-/* The generation is in the unused upper byte of the packet sequence number. */
+/*
+ * The generation is in the unused upper byte of the packet sequence number, which is never 0
+ * itself.
+ */
 #define MCA_BTL_UMR_ADDRESS_GENERATION(psn) ((psn) >> 24)
+#define MCA_BTL_UMR_ADDRESS_PSN(psn)        ((psn) &0xffffff)
 #define MCA_BTL_UMR_GENERATION_MAX          255u
 
 void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address);

@@ -62,7 +62,7 @@
 BEGIN_C_DECLS
 
 /** Incremented with each change of this interface that is visible to other components. */
-#define MCA_BTL_UMR_HCA_API 13
+#define MCA_BTL_UMR_HCA_API 14
 
 typedef struct mca_btl_umr_memory_t mca_btl_umr_memory_t;
 typedef struct mca_btl_umr_endpoint_t mca_btl_umr_endpoint_t;
@@ -205,6 +205,7 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t endpoints_rebuilt;  /**< queue pairs to peers that replaced one that broke */
     uint64_t maps_rebuilt;       /**< queue pairs for mappings created in place of a failed one */
     uint64_t peers_refused;      /**< peers that got no queue pair because of max_peers */
+    uint64_t peers_closed;       /**< peers whose queue pairs were closed because of max_peers */
     uint64_t probe_wait_us; /**< microseconds that messages waited for the first use of lanes */
     uint64_t rdma_puts;     /**< writes of the btl module, for users of the framework */
     uint64_t rdma_gets;     /**< reads of the btl module */
@@ -257,7 +258,8 @@ typedef struct mca_btl_umr_stats_t {
       "Memory of the receives that they share (present value)") \
     X(hca_errors, errors, false, "Completions with an error") \
     X(endpoints_rebuilt, endpoints_rebuilt, false, "Queue pairs that replaced a broken one") \
-    X(peers_refused, peers_refused, false, "Peers without queue pairs (btl_umr_max_peers)") \
+    X(peers_refused, peers_refused, false, "Peers that were refused queue pairs (max_peers)") \
+    X(peers_closed, peers_closed, false, "Peers whose queue pairs were closed for other peers") \
     X(maps_rebuilt, maps_rebuilt, false, "Queue pairs for mappings that replaced a failed one") \
     X(probe_wait_us, probe_wait_us, false, "Microseconds that messages waited for new lanes")
 /* clang-format on */

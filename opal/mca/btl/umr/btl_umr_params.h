@@ -137,8 +137,9 @@ enum {
       "queues: each peer has btl_umr_rq_depth receives of its own") \
     X(UINT, max_peers, 6, 0, 0, UINT_MAX, \
       "Largest number of peers with queue pairs, which are created at the first " \
-      "message and kept. Messages to and from other peers use another scheme, or " \
-      "the base PML. A peer takes about 31 KiB. 0: no bound but the device's") \
+      "message. A peer without messages for a second makes room for another one. " \
+      "Without room, messages use another scheme, or the base PML. A peer takes " \
+      "about 31 KiB. 0: no bound but the device's") \
     X(SIZE, reg_cache_size, 4, 0, 0, SIZE_MAX, \
       "Largest number of bytes that are registered with the device at any time, " \
       "in use or cached. 0: half of the machine's memory divided by the number " \

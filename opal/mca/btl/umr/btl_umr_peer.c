@@ -41,6 +41,7 @@
 #include "opal/mca/btl/umr/btl_umr_peer.h"
 #include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
+#include "opal/mca/btl/umr/btl_umr_room.h"
 
 /**
  * The modex data: this for each HCA, in the order of the list; every number in network order.
@@ -71,7 +72,7 @@ _Static_assert(32 == sizeof(mca_btl_umr_modex_t), "the modex data has no padding
 
 static void peer_construct(mca_btl_umr_peer_t *peer)
 {
-    memset((char *) peer + sizeof(opal_object_t), 0, sizeof(*peer) - sizeof(opal_object_t));
+    memset((char *) peer + sizeof(opal_list_item_t), 0, sizeof(*peer) - sizeof(opal_list_item_t));
 }
 
 static void peer_destruct(mca_btl_umr_peer_t *peer)
@@ -79,7 +80,7 @@ static void peer_destruct(mca_btl_umr_peer_t *peer)
     free(peer->lanes);
 }
 
-OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_object_t, peer_construct, peer_destruct);
+OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_list_item_t, peer_construct, peer_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
  * Modex data
@@ -303,7 +304,7 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
 
 void mca_btl_umr_peers_start(void)
 {
-    mca_btl_umr.peers_open = 0;
+    OBJ_CONSTRUCT(&mca_btl_umr.peers_open, opal_list_t);
     OBJ_CONSTRUCT(&mca_btl_umr.peers, opal_hash_table_t);
     opal_hash_table_init(&mca_btl_umr.peers, 16);
 }
@@ -313,6 +314,10 @@ void mca_btl_umr_peers_stop(void)
     void *key, *peer, *node = NULL;
     size_t size;
 
+    while (NULL != opal_list_remove_first(&mca_btl_umr.peers_open)) {
+        continue; /* they are in the table */
+    }
+    OBJ_DESTRUCT(&mca_btl_umr.peers_open);
     while (OPAL_SUCCESS
            == (NULL == node ? opal_hash_table_get_first_key_ptr(&mca_btl_umr.peers, &key, &size,
                                                                 &peer, &node)
@@ -358,52 +363,35 @@ static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result
  * Selection of a lane
  * ------------------------------------------------------------------------------------------- */
 
-/** True if a peer may have queue pairs. Those of others are not closed for it. */
-static bool admitted(mca_btl_umr_peer_t *peer)
+/** Create the first endpoint of a lane, if the peer may have queue pairs. @return as the op */
+static int make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
-    if (peer->open || 0 == mca_btl_umr_params.max_peers
-        || mca_btl_umr_params.max_peers > mca_btl_umr.peers_open) {
-        return true;
+    int rc;
+
+    if (NULL != lane->endpoint) {
+        return OPAL_SUCCESS;
     }
-    if (!peer->refused) {
-        peer->refused = true;
-        ++mca_btl_umr_first()->stats.peers_refused;
-        MCA_BTL_UMR_VERBOSE(LANE,
-                            "rank %u: no lane: %u other peers have queue pairs "
-                            "(btl_umr_max_peers)",
-                            peer->name.vpid, mca_btl_umr.peers_open);
+    if (!mca_btl_umr_room_enter(peer)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    return false;
+    rc = mca_btl_umr_endpoint_make(peer, lane);
+    if (OPAL_SUCCESS != rc) {
+        mca_btl_umr_room_leave(peer);
+    }
+    return rc;
 }
 
-/** Get the first endpoint to a peer, and create its queue pair if need be. @return as the op */
+/** Get the first endpoint to a peer, and create its queue pair if there is none. @return as the op
+ */
 static int open_peer(mca_btl_umr_peer_t *peer, mca_btl_umr_endpoint_t **result)
 {
     int rc = OPAL_ERR_UNREACH;
-    bool first;
 
-    while (OPAL_UNLIKELY(peer->opening)) {
-        mca_btl_umr_commands_look(peer->lanes[0].hca);
-    }
-    if (0 < peer->lane_count && !admitted(peer)) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    first = !peer->open;
-    if (first) {
-        /* It counts at once: meanwhile other threads may open other peers. */
-        peer->opening = true;
-        ++mca_btl_umr.peers_open;
-    }
     for (uint32_t i = 0; i < peer->lane_count && OPAL_SUCCESS != rc; ++i) {
-        rc = mca_btl_umr_endpoint_make(peer, &peer->lanes[i]);
+        rc = make(peer, &peer->lanes[i]);
         if (OPAL_SUCCESS == rc) {
             *result = peer->lanes[i].endpoint;
         }
-    }
-    if (first) {
-        peer->opening = false;
-        peer->open = OPAL_SUCCESS == rc;
-        mca_btl_umr.peers_open -= peer->open ? 0 : 1;
     }
     return rc;
 }
@@ -491,7 +479,7 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
         if (NULL == best) {
             break;
         }
-        if (OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, best)) {
+        if (OPAL_SUCCESS == make(peer, best)) {
             endpoint = best->endpoint;
             break;
         }
@@ -527,7 +515,7 @@ find_at(mca_btl_umr_endpoint_t *endpoint, uint32_t index, uint32_t generation)
         while (lane->peer_index == index && lane->making) {
             mca_btl_umr_commands_look(lane->hca);
         }
-        if (lane->peer_index == index && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
+        if (lane->peer_index == index && OPAL_SUCCESS == make(peer, lane)) {
             if (generation > lane->endpoint->generation) {
                 mca_btl_umr_endpoint_follow(peer, lane, generation);
             }
@@ -562,7 +550,7 @@ size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
         mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
         if (lane != endpoint->lane && !dead(lane) && !probes(lane) && !lane->making
-            && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
+            && OPAL_SUCCESS == make(peer, lane)) {
             endpoints[count++] = lane->endpoint;
         }
     }

@@ -48,11 +48,11 @@ struct mca_btl_umr_lane_t {
 
 /** Another process. Created at its first use, and kept. */
 struct mca_btl_umr_peer_t {
-    opal_object_t super;
+    opal_list_item_t super; /**< item of mca_btl_umr.peers_open */
     opal_process_name_t name;
-    bool open;           /**< it has queue pairs, and counts for btl_umr_max_peers */
-    bool opening;        /**< a thread creates its first one, and it counts too */
-    bool refused;        /**< it got none because of that */
+    bool open;           /**< it has queue pairs or gets one, and counts for btl_umr_max_peers */
+    bool refused;        /**< it got none because of that, at some time */
+    double looked;       /**< while open: time of the last look of btl_umr_room.c */
     bool has_choice;     /**< the lanes differ in their distance to system memory */
     uint32_t lane_count; /**< 0: no remote HCA is reachable */
     mca_btl_umr_lane_t *lanes;

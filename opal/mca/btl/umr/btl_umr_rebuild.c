@@ -42,6 +42,9 @@
  * CTS. The old queue pair is destroyed when it is flushed and polled completely (drained), after
  * the new one is created, so that their numbers differ.
  *
+ * An endpoint that was closed to make room (btl_umr_room.c) is replaced in the same way, but by the
+ * next message. Where nothing is under way, the other side closes its end instead of breaking it.
+ *
  * The queue pair for mappings has no remote side: it is destroyed and created again, see
  * mca_btl_umr_keysets_recover.
  */
@@ -54,6 +57,7 @@
 #include "opal/mca/btl/umr/btl_umr_post.h"
 #include "opal/mca/btl/umr/btl_umr_probe.h"
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
+#include "opal/mca/btl/umr/btl_umr_room.h"
 
 bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
 {
@@ -88,19 +92,41 @@ static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t
     return true;
 }
 
+/** Replace the closed endpoint of a lane by one of this generation, if there is room. */
+static void reopen(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
+{
+    mca_btl_umr_endpoint_t *endpoint;
+
+    if (lane->hca->lost || lane->making || MCA_BTL_UMR_GENERATION_MAX < generation
+        || !mca_btl_umr_room_enter(peer)) {
+        return;
+    }
+    endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
+    if (NULL != endpoint) {
+        __atomic_store_n(&lane->endpoint, endpoint, __ATOMIC_RELEASE);
+    } else {
+        mca_btl_umr_room_leave(peer);
+    }
+}
+
 void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     uint32_t generation = lane->endpoint->generation + 1;
 
-    if (mca_btl_umr_rebuild_due(&lane->rebuild)) {
-        (void) replace(peer, lane, generation < lane->wanted ? lane->wanted : generation);
+    generation = generation < lane->wanted ? lane->wanted : generation;
+    if (lane->endpoint->closed) {
+        reopen(peer, lane, generation);
+    } else if (mca_btl_umr_rebuild_due(&lane->rebuild)) {
+        (void) replace(peer, lane, generation);
     }
 }
 
 void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                  uint32_t generation)
 {
-    if (0 < mca_btl_umr_params.rebuilds) {
+    if (mca_btl_umr_room_closes(lane->endpoint)) {
+        reopen(peer, lane, generation);
+    } else if (0 < mca_btl_umr_params.rebuilds) {
         bool dead = !mca_btl_umr_lane_works(lane) && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
 
         mca_btl_umr_endpoint_fail(lane->endpoint);
@@ -114,32 +140,45 @@ bool mca_btl_umr_endpoint_refuses(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs,
                                   mca_btl_umr_address_t *address)
 {
-    if (!mca_btl_umr_endpoint_broken(endpoint)
-        && endpoint->generation == MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn))) {
+    uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn));
+
+    if (!mca_btl_umr_endpoint_broken(endpoint) && endpoint->generation == generation) {
         return false;
     }
     *address = endpoint->address;
+    if (endpoint->closed) {
+        address->psn = htonl((endpoint->generation + 1) << 24);
+        return generation <= endpoint->generation; /* a later one waits for room */
+    }
     return true;
 }
 
 void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs)
 {
-    uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn));
+    uint32_t psn = ntohl(theirs->psn), generation = MCA_BTL_UMR_ADDRESS_GENERATION(psn);
     mca_btl_umr_lane_t *lane = endpoint->lane;
+    bool later = generation > endpoint->generation;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (lane->peer_index != MCA_BTL_UMR_ADDRESS_HCA(ntohl(theirs->qpn))) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return;
     }
-    if (generation >= endpoint->generation || !endpoint->connected) {
+    if (0 == MCA_BTL_UMR_ADDRESS_PSN(psn)) {
+        /* The peer has closed its end. If this one is in use, a later message closes it. */
+        if (later && mca_btl_umr_endpoint_close(endpoint)) {
+            mca_btl_umr_room_leave(endpoint->peer);
+        }
+    } else if (later && mca_btl_umr_room_closes(endpoint)) {
+        mca_btl_umr_room_leave(endpoint->peer);
+    } else if (later || generation == endpoint->generation || !endpoint->connected) {
         mca_btl_umr_endpoint_fail(endpoint);
     }
     if (generation > lane->wanted) {
         lane->wanted = generation;
     }
-    if (generation > lane->endpoint->generation) {
+    if (generation > lane->endpoint->generation && 0 != MCA_BTL_UMR_ADDRESS_PSN(psn)) {
         mca_btl_umr_endpoint_fail(lane->endpoint);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);

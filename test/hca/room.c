@@ -1,0 +1,211 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* Queue pairs that are closed to make room for those of another peer, and opened again, with
+ * btl_umr_max_peers=1. This program sends the envelopes of messages itself. */
+
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    ROUNDS = 120, /* fewer than those in which a lane is closed */
+    PIECES = 16,
+    LENGTH = 64,
+    ROOM = PIECES * LENGTH * 2,
+    STAYS = 2048,  /* bytes of closed endpoints: ours, and the other one's */
+    MOST_TRIES = 6 /* messages that do without */
+};
+
+static double later;
+static mca_btl_umr_endpoint_t *other;
+static opal_proc_t *other_name;
+
+void room_later(double seconds)
+{
+    later += seconds;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    int (*next)(clockid_t, struct timespec *) =
+        (int (*)(clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
+    int rc = next(clock, time);
+
+    if (0 == rc) {
+        time->tv_sec += (time_t) later;
+    }
+    return rc;
+}
+
+static uint32_t generation_of(const mca_btl_umr_address_t *address)
+{
+    return ntohl(address->psn) >> 24;
+}
+
+static void one_message(int from, unsigned salt)
+{
+    bool send = from == harness.rank;
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    unsigned char area[ROOM];
+    struct side side = {area, layout, 0, 4};
+
+    memset(area, 0, ROOM);
+    if (send) {
+        layout_fill(area, layout, salt);
+    }
+    message(send, &side, layout->size, salt);
+    if (!send) {
+        layout_check(area, ROOM, area, layout, layout->size, salt, 0);
+    }
+    harness_barrier();
+    OBJ_RELEASE(layout);
+}
+
+/** Open the other peer, which closes the queue pair to the rank's. */
+static void close_for_other(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    int tries = 0;
+
+    while (
+        OPAL_SUCCESS != harness.hca->endpoint_get(other_name, &other)
+        || harness.hca->endpoint_broken(other = harness.hca->endpoint_near(other, &harness, -1))) {
+        CHECK(3 > tries++, "there is no room for another one");
+        room_later(2);
+    }
+    CHECK(harness.hca->endpoint_broken(harness.endpoint), "it is open too");
+    CHECK(1 == stats->endpoints_now, "%llu queue pairs", (unsigned long long) stats->endpoints_now);
+}
+
+/** What the receiver of an envelope answers. */
+struct answer {
+    bool connected, refuses;
+    mca_btl_umr_address_t address;
+};
+
+/** A message whose sender and receiver do as pml/umrddt does. @return true: they are connected */
+static bool envelope(int from)
+{
+    mca_btl_umr_address_t address = {0, 0};
+    struct answer answer;
+
+    memset(&answer, 0, sizeof(answer));
+    if (from == harness.rank) {
+        mca_btl_umr_endpoint_t *endpoint =
+            harness.hca->endpoint_near(harness.endpoint, &harness, -1);
+
+        harness.endpoint = endpoint;
+        if (!harness.hca->endpoint_broken(endpoint)) {
+            harness.hca->endpoint_address(endpoint, &address);
+        }
+        MPI_Send(&address, sizeof(address), MPI_BYTE, harness.peer, 1, MPI_COMM_WORLD);
+        MPI_Recv(&answer, sizeof(answer), MPI_BYTE, harness.peer, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        if (answer.connected) {
+            CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_connect(endpoint, &answer.address));
+        } else if (answer.refuses) {
+            harness.hca->endpoint_refused(endpoint, &answer.address);
+        }
+    } else {
+        MPI_Recv(&address, sizeof(address), MPI_BYTE, harness.peer, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        if (0 != address.qpn) {
+            harness.endpoint = harness.hca->endpoint_at(harness.endpoint, &address);
+            answer.connected =
+                OPAL_SUCCESS == harness.hca->endpoint_connect(harness.endpoint, &address);
+            if (answer.connected) {
+                harness.hca->endpoint_address(harness.endpoint, &answer.address);
+                CHECK(generation_of(&answer.address) == generation_of(&address), "generations");
+            } else {
+                answer.refuses =
+                    harness.hca->endpoint_refuses(harness.endpoint, &address, &answer.address);
+            }
+        }
+        MPI_Send(&answer, sizeof(answer), MPI_BYTE, harness.peer, 1, MPI_COMM_WORLD);
+    }
+    return answer.connected;
+}
+
+/** One side, or both, closes; one sends the next message. Each is open again after few messages. It
+ * is no failure. */
+static void closed_in_turn(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    uint64_t rebuilt = stats->endpoints_rebuilt, closed = stats->peers_closed, bytes = 0;
+
+    other_name = scale_name(0);
+    for (int round = 0; round < ROUNDS; ++round) {
+        mca_btl_umr_endpoint_t *old = harness.endpoint;
+        mca_btl_umr_address_t before, after;
+        int tries = 0;
+
+        one_message(round % 2, 1 + (unsigned) round);
+        harness.hca->endpoint_address(harness.endpoint, &before);
+        if (0 == round % 5 || round % 2 == harness.rank) {
+            close_for_other();
+        }
+        harness_barrier();
+        while (!envelope(round / 2 % 2)) {
+            CHECK(MOST_TRIES > tries++, "round %d: not open again", round);
+            room_later(2);
+        }
+        harness.hca->endpoint_address(harness.endpoint, &after);
+        CHECK(before.psn != after.psn && 1 == stats->endpoints_now, "round %d: %llu queue pairs",
+              round, (unsigned long long) stats->endpoints_now);
+        /* an answer to a message with the old queue pair comes late */
+        harness.hca->endpoint_refused(old, &after);
+        CHECK(!harness.hca->endpoint_broken(harness.endpoint), "an old answer broke it");
+        CHECK_RC(OPAL_ERR_UNREACH, harness.hca->fin_reserve(old));
+        bytes = 10 == round ? stats->peer_bytes_now : bytes;
+    }
+    one_message(0, 1000);
+    CHECK(rebuilt == stats->endpoints_rebuilt && 0 == stats->errors, "%llu rebuilt, %llu errors",
+          (unsigned long long) stats->endpoints_rebuilt, (unsigned long long) stats->errors);
+    CHECK(closed + ROUNDS <= stats->peers_closed, "%llu closed",
+          (unsigned long long) stats->peers_closed);
+    CHECK(bytes + ROUNDS * STAYS >= stats->peer_bytes_now, "%llu bytes, %llu before",
+          (unsigned long long) stats->peer_bytes_now, (unsigned long long) bytes);
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
+/** Nothing is closed while a FIN is expected, however long. */
+static void open_while_used(void)
+{
+    other_name = scale_name(0);
+    one_message(0, 1);
+    CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    for (int i = 0; i < 5; ++i) {
+        room_later(2);
+        CHECK_RC(OPAL_ERR_OUT_OF_RESOURCE, harness.hca->endpoint_get(other_name, &other));
+    }
+    harness.hca->fin_cancel(harness.endpoint);
+    one_message(1, 2);
+    /* used again, and then not for a second */
+    CHECK_RC(OPAL_ERR_OUT_OF_RESOURCE, harness.hca->endpoint_get(other_name, &other));
+    room_later(2);
+    CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_get(other_name, &other));
+    CHECK(harness.hca->endpoint_broken(harness.endpoint), "both are open");
+    CHECK_RC(OPAL_ERR_UNREACH, harness.hca->fin_reserve(harness.endpoint));
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
+const struct test room_tests[] = {
+    {"closed_in_turn", closed_in_turn},
+    {"open_while_used", open_while_used},
+    {NULL, NULL},
+};
