@@ -653,19 +653,25 @@ static void vain_begin(struct vain *vain, mca_btl_umr_endpoint_t *endpoint, int 
     OBJ_RELEASE(layout);
 }
 
-/** It ends while its endpoint lives, which takes no other one. @param[in] us  the limit of its wait
+/**
+ * It ends while its endpoint lives, which takes no other one. If this process did not run for a
+ * second, the device may report first that the ports do not reach each other.
+ *
+ * @param[in] us  the limit of its wait
  */
 static void vain_end(struct vain *vain, mca_btl_umr_endpoint_t *endpoint, uint64_t us)
 {
     uint64_t waited;
 
     WAIT_UNTIL(0 < vain->done.calls);
-    CHECK(OPAL_ERR_TIMEOUT == vain->done.status, "status %d", vain->done.status);
-    CHECK(!harness.hca->endpoint_broken(endpoint), "it is given up with its first put");
-    waited = harness.hca->stats()->probe_wait_us;
-    CHECK(us <= waited && us + 2000 >= waited, "%llu us", (unsigned long long) waited);
-    CHECK_RC(OPAL_ERR_TIMEOUT, harness.hca->put(endpoint, vain->keyset, &vain->remote, 1, NULL,
-                                                harness_done, &vain->done));
+    if (!harness.hca->endpoint_broken(endpoint) || OPAL_ERR_UNREACH != vain->done.status) {
+        CHECK(OPAL_ERR_TIMEOUT == vain->done.status, "status %d", vain->done.status);
+        CHECK(!harness.hca->endpoint_broken(endpoint), "it is given up with its first put");
+        waited = harness.hca->stats()->probe_wait_us;
+        CHECK(us <= waited && us + 2000 >= waited, "%llu us", (unsigned long long) waited);
+        CHECK_RC(OPAL_ERR_TIMEOUT, harness.hca->put(endpoint, vain->keyset, &vain->remote, 1, NULL,
+                                                    harness_done, &vain->done));
+    }
     harness.hca->keyset_release(vain->keyset);
     harness.hca->memory_release(vain->memory);
     CHECK(1 == vain->done.calls, "%d calls", vain->done.calls);

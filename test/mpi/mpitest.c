@@ -10,13 +10,17 @@
 
 #include "pvars.h"
 
+#include <dirent.h>
 #include <execinfo.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,10 +36,15 @@ static unsigned deadline_seconds;
 /* Text of the deadline message, written beforehand: the handler must not call printf. */
 static char deadline_text[256];
 
-static void put(const char *text, size_t length)
+/* File of the stacks of threads; UMRDDT_TEST_STACKS, and the rank. */
+static char stacks_path[256];
+static int stacks = STDERR_FILENO;
+static int stack_written;
+
+static void put_to(int fd, const char *text, size_t length)
 {
     while (0 < length) {
-        ssize_t n = write(STDERR_FILENO, text, length);
+        ssize_t n = write(fd, text, length);
 
         if (0 >= n) {
             return;
@@ -43,6 +52,11 @@ static void put(const char *text, size_t length)
         text += n;
         length -= (size_t) n;
     }
+}
+
+static void put(const char *text, size_t length)
+{
+    put_to(STDERR_FILENO, text, length);
 }
 
 static void put_number(long number)
@@ -57,10 +71,54 @@ static void put_number(long number)
     put(digits + i, sizeof(digits) - i);
 }
 
-/*
- * At the deadline: print the position of the program, by step and by stack, and exit. backtrace()
- * was called once before, so it needs no memory here.
- */
+/* Write the stack of this thread. backtrace() was called before, so it needs no memory here. */
+static void write_stack(int signal_number)
+{
+    char name[16 + 1] = "";
+    void *frames[64];
+    const int n = backtrace(frames, 64);
+
+    (void) signal_number;
+    (void) prctl(PR_GET_NAME, name);
+    put_to(stacks, "thread ", 7);
+    put_to(stacks, name, strlen(name));
+    put_to(stacks, "\n", 1);
+    backtrace_symbols_fd(frames, n, stacks);
+    __atomic_store_n(&stack_written, 1, __ATOMIC_RELEASE);
+}
+
+/* All threads write their stacks, in turn. One that blocks the signal is left out. */
+static void write_stacks(void)
+{
+    struct sigaction action = {.sa_handler = write_stack, .sa_flags = SA_RESTART};
+    const struct timespec moment = {.tv_nsec = 1000000};
+    _Alignas(struct dirent64) char entries[4096];
+    const int dir = open("/proc/self/task", O_RDONLY | O_DIRECTORY);
+    long length, at;
+
+    if ('\0' != stacks_path[0]) {
+        stacks = open(stacks_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    }
+    write_stack(0);
+    (void) sigaction(SIGBUS, &action, NULL); /* threads of the software driver block others */
+    while (0 < (length = syscall(SYS_getdents64, dir, entries, sizeof(entries)))) {
+        for (at = 0; at < length; at += ((struct dirent64 *) (void *) (entries + at))->d_reclen) {
+            const long thread = atol(((struct dirent64 *) (void *) (entries + at))->d_name);
+            int i;
+
+            if (0 == thread || syscall(SYS_gettid) == thread) {
+                continue;
+            }
+            __atomic_store_n(&stack_written, 0, __ATOMIC_RELEASE);
+            (void) syscall(SYS_tgkill, getpid(), thread, SIGBUS);
+            for (i = 0; i < 200 && 0 == __atomic_load_n(&stack_written, __ATOMIC_ACQUIRE); ++i) {
+                (void) nanosleep(&moment, NULL);
+            }
+        }
+    }
+}
+
+/* At the deadline: print the position of the program, by step and by stack, and exit. */
 static void on_alarm(int signal_number)
 {
     void *frames[64];
@@ -72,11 +130,12 @@ static void on_alarm(int signal_number)
     put("\n", 1);
     n = backtrace(frames, 64);
     backtrace_symbols_fd(frames, n, STDERR_FILENO);
+    write_stacks();
     if (NULL != mpitest.explain) {
         mpitest.explain(true);
-        /* The first rank that ends aborts the others. Give them time for their output. */
-        sleep(2);
     }
+    /* The first rank that ends aborts the others. Give them time for their output. */
+    sleep(2);
     _exit(124);
 }
 
@@ -216,6 +275,10 @@ void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threa
              "%s: FAILED: not done after %u s, process %ld, step ", name, deadline_seconds,
              (long) getpid());
     backtrace(frames, 2);
+    if (NULL != getenv("UMRDDT_TEST_STACKS")) {
+        snprintf(stacks_path, sizeof(stacks_path), "%s.%d", getenv("UMRDDT_TEST_STACKS"),
+                 mpitest_rank_before_init());
+    }
     signal(SIGALRM, on_alarm);
     alarm(deadline_seconds);
 
