@@ -169,7 +169,7 @@ build_bases() {
     configured "$build-cuda" --prefix="$prefix-cuda" --with-ompi="$cuda_ompi" --with-pmix="$cuda_ompi" || return 1
     wait $! || { tail "$build.log"; return 1; }
     "${make[@]}" -C "$build/$kernels" umrddt_gpu_{kernels,reduce}.fatbin || return 1
-    cp -p "$build/$kernels"/umrddt_gpu_{kernels,reduce}.{fatbin,log} "$build-cuda/$kernels/" || return 1
+    cp -p "$build/$kernels"/umrddt_gpu_{kernels,reduce}.{fatbin,log} "$build/$kernels/umrddt_gpu_nvcc.of" "$build-cuda/$kernels/" || return 1
     made "$build" >> "$build.log" 2>&1 &
     made "$build-cuda" || return 1
     wait $! || { tail "$build.log"; return 1; }
