@@ -12,13 +12,15 @@ HCA_SIM="--gpus 2"
 UMRDDT_TEST_FLUSH=call
 export UMRDDT_TEST_FLUSH
 
-# said TITLE TEXT NUMBER: checks the output of the last run of hca.
+# said TITLE TEXT: checks the output of the last run of hca: each of the two processes says it at most once. mpirun shows
+# equal messages once, except that of 6.0 if they come at the same time.
 said() {
     cat gpu.out
+    times=$(grep -c "$2" gpu.out)
     if grep -q 'ORTE_ERROR_LOG: .* in file .*show_help' gpu.out; then
         echo "not looked at: mpirun 4.1 lost a help message, and says so"
-    elif [ "$(grep -c "$2" gpu.out)" -ne "$3" ]; then
-        echo "FAILED: $1: not $3 times: $2"
+    elif [ "$times" -lt 1 ] || [ "$times" -gt 2 ]; then
+        echo "FAILED: $1: $times times: $2"
         failures=$((failures + 1))
     fi
     rm -f gpu.out
@@ -36,13 +38,13 @@ hca "the kernel has none: by address" dmabuf=0 "" gpu_pairs gpu_hits gpu_realloc
 hca "not kept (mpi_leave_pinned 0)" "" "--mca mpi_leave_pinned 0" gpu_pairs gpu_hits gpu_realloc
 hca "bounded" "" "--mca btl_umr_gpu_regs 4" gpu_bound gpu_pairs gpu_realloc
 hca "the BAR is small" bar_bytes=60000 "" gpu_bar >gpu.out 2>&1
-said "what is full" '^  Registered: .* bytes of GPU memory' 1
+said "what is full" '^  Registered: .* bytes of GPU memory'
 UMRDDT_GPU=peermem=0
 hca "neither method" dmabuf=0 "" gpu_refused >gpu.out 2>&1
-said "what is missing" '^  By dma-buf:     the kernel does not register it (ibv_reg_dmabuf_mr: Operation not supported)' 1
+said "what is missing" '^  By dma-buf:     the kernel does not register it (ibv_reg_dmabuf_mr: Operation not supported)'
 UMRDDT_GPU=peermem=0,dmabuf=0
 hca "neither method, by the driver" "" "" gpu_refused >gpu.out 2>&1
-said "what is missing" '^  By address:     the kernel does not register it (ibv_reg_mr: Bad address)' 1
+said "what is missing" '^  By address:     the kernel does not register it (ibv_reg_mr: Bad address)'
 hca "neither method, two HCAs" devices=2,switches=2 "" gpu_refused_near
 UMRDDT_GPU=gdr=0
 hca "no GPUDirect" "" "" gpu_not_capable
