@@ -31,6 +31,7 @@ enum {
     BLOCKS = 64,
     WORDS = 32, /* of a block; as many are between two blocks */
     ROOM = BLOCKS * 2 * WORDS,
+    PAUSE = 6,
     MOST = 3,      /* messages of a pair at a time, in each direction */
     AT_LEAST = 3,  /* messages by the HCA in each turn */
     LIMIT = 20000, /* messages until then */
@@ -169,12 +170,16 @@ static void end(worker_t *worker, long number)
     }
 }
 
+/* All pause for longer than a peer must be unused for. */
 static void *work(void *argument)
 {
     worker_t *worker = argument;
 
     begin(worker, 0);
     for (long number = 0; number < mpitest.ops; ++number) {
+        if (PAUSE - 1 == number % PAUSE) {
+            mpitest_sleep(20000);
+        }
         if (number + 1 < mpitest.ops) {
             begin(worker, number + 1);
         }
