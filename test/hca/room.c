@@ -129,6 +129,8 @@ static bool envelope(int from)
             } else {
                 answer.refuses =
                     harness.hca->endpoint_refuses(harness.endpoint, &address, &answer.address);
+                /* pml/umrddt looks at the address only */
+                CHECK(answer.refuses || 0 == answer.address.qpn, "an address, and no refusal");
             }
         }
         MPI_Send(&answer, sizeof(answer), MPI_BYTE, harness.peer, 1, MPI_COMM_WORLD);
@@ -204,8 +206,47 @@ static void open_while_used(void)
     harness_connect();
 }
 
+/** The peer's queue pair is two generations ahead when it answers an envelope of the first: no
+ * failure, so the next message opens a queue pair. */
+static void old_answer(void)
+{
+    mca_btl_umr_endpoint_t *old = harness.endpoint;
+    mca_btl_umr_address_t later_one, theirs;
+    int tries = 0;
+
+    other_name = scale_name(0);
+    one_message(0, 1);
+    close_for_other();
+    harness_barrier();
+    /* The sender has room, and the receiver has none: nothing is refused. */
+    if (0 == harness.rank) {
+        room_later(2);
+    }
+    CHECK(!envelope(0), "the receiver has room");
+    while (!envelope(0)) {
+        CHECK(MOST_TRIES > tries++, "not open again");
+        room_later(2);
+    }
+    one_message(1, 2);
+    harness.hca->endpoint_address(harness.endpoint, &theirs);
+    later_one = theirs;
+    later_one.psn = htonl(ntohl(theirs.psn) + (2u << 24));
+    harness.hca->endpoint_refused(old, &later_one);
+    CHECK(harness.hca->endpoint_broken(harness.endpoint), "it is of an older generation");
+    harness.endpoint = harness.hca->endpoint_near(harness.endpoint, &harness, -1);
+    CHECK(!harness.hca->endpoint_broken(harness.endpoint), "it counts as a failure");
+    harness.hca->endpoint_address(harness.endpoint, &theirs);
+    CHECK(generation_of(&theirs) == generation_of(&later_one), "generation %u",
+          generation_of(&theirs));
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 const struct test room_tests[] = {
     {"closed_in_turn", closed_in_turn},
     {"open_while_used", open_while_used},
+    {"old_answer", old_answer},
     {NULL, NULL},
 };

@@ -141,16 +141,32 @@ bool mca_btl_umr_endpoint_refuses(mca_btl_umr_endpoint_t *endpoint,
                                   mca_btl_umr_address_t *address)
 {
     uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn));
+    bool closed;
 
     if (!mca_btl_umr_endpoint_broken(endpoint) && endpoint->generation == generation) {
         return false;
     }
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    closed = endpoint->closed;
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    if (closed && generation > endpoint->generation) {
+        return false; /* it waits for room */
+    }
     *address = endpoint->address;
-    if (endpoint->closed) {
+    if (closed) {
         address->psn = htonl((endpoint->generation + 1) << 24);
-        return generation <= endpoint->generation; /* a later one waits for room */
     }
     return true;
+}
+
+/** The peer has a later one. */
+static void give_up(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (mca_btl_umr_room_closes(endpoint)) {
+        mca_btl_umr_room_leave(endpoint->peer);
+    } else {
+        mca_btl_umr_endpoint_fail(endpoint);
+    }
 }
 
 void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
@@ -170,16 +186,16 @@ void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
         if (later && mca_btl_umr_endpoint_close(endpoint)) {
             mca_btl_umr_room_leave(endpoint->peer);
         }
-    } else if (later && mca_btl_umr_room_closes(endpoint)) {
-        mca_btl_umr_room_leave(endpoint->peer);
-    } else if (later || generation == endpoint->generation || !endpoint->connected) {
+    } else if (later) {
+        give_up(endpoint);
+    } else if (generation == endpoint->generation || !endpoint->connected) {
         mca_btl_umr_endpoint_fail(endpoint);
     }
     if (generation > lane->wanted) {
         lane->wanted = generation;
     }
     if (generation > lane->endpoint->generation && 0 != MCA_BTL_UMR_ADDRESS_PSN(psn)) {
-        mca_btl_umr_endpoint_fail(lane->endpoint);
+        give_up(lane->endpoint);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
