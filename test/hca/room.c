@@ -244,9 +244,50 @@ static void old_answer(void)
     harness_connect();
 }
 
+/** All queue pairs of an HCA are closed when it fails to map keys. It is used again, beside another
+ * one. (Run with two devices.) */
+static void closed_hca_fails(void)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    mca_btl_umr_endpoint_t *endpoints[2];
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+    struct done done = {0, 0};
+    unsigned char area[ROOM];
+
+    other_name = scale_name(0);
+    CHECK(2 == harness.hca->endpoints_beside(harness.endpoint, endpoints, 2), "one device");
+    while (OPAL_SUCCESS != harness.hca->endpoint_get(other_name, &other)) {
+        room_later(2);
+    }
+    CHECK(harness.hca->endpoint_broken(endpoints[1]), "it is open");
+    failure_break_mappings(); /* of the HCA that came up last */
+    CHECK_RC(OPAL_SUCCESS, harness.hca->memory_register_at(endpoints[1], MCA_BTL_UMR_LOCAL, area,
+                                                           layout, layout->size, &memory));
+    CHECK_RC(OPAL_SUCCESS, harness.hca->keyset_map(MCA_BTL_UMR_LOCAL, area, layout, memory, 0, 0,
+                                                   layout->size, 1, harness_done, &done, &keyset));
+    WAIT_UNTIL(0 < done.calls);
+    CHECK(OPAL_ERROR == done.status, "status %d", done.status);
+    harness.hca->keyset_release(keyset);
+    harness.hca->memory_release(memory);
+    for (int tries = 0; 0 == harness.hca->stats()->maps_rebuilt; ++tries) {
+        CHECK(MOST_TRIES + 2 > tries, "it maps no keys");
+        room_later(2);
+        (void) harness.hca->endpoint_near(harness.endpoint, area, -1);
+    }
+    CHECK(2 == harness.hca->stats()->endpoints_now, "%llu queue pairs",
+          (unsigned long long) harness.hca->stats()->endpoints_now);
+    OBJ_RELEASE(layout);
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 const struct test room_tests[] = {
     {"closed_in_turn", closed_in_turn},
     {"open_while_used", open_while_used},
     {"old_answer", old_answer},
+    {"closed_hca_fails", closed_hca_fails},
     {NULL, NULL},
 };

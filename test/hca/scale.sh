@@ -21,6 +21,7 @@ hca "room for another peer, and threads" "" "--mca btl_umr_max_peers 1" closed_i
 unset HCA_THREADS
 hca "room for another peer" "" "--mca btl_umr_max_peers 1" closed_in_turn open_while_used \
     old_answer
+hca "the same with two devices" devices=2 "--mca btl_umr_max_peers 1" closed_hca_fails
 hca "the same on RoCE, receives not shared" link=eth "--mca btl_umr_max_peers 1 --mca btl_umr_srq_depth 0" closed_in_turn
 UMRDDT_TEST_PEERS=64
 hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers

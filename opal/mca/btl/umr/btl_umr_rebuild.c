@@ -67,6 +67,12 @@ bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
                    && !endpoint->draining && 0 == endpoint->receives));
 }
 
+/** True if the HCA maps keys, or is the only one. One that failed may do so again after this. */
+static bool maps(mca_btl_umr_hca_t *hca)
+{
+    return !hca->failed || 1 == mca_btl_umr.hca_count || mca_btl_umr_keysets_recover(hca);
+}
+
 /** Replace the broken endpoint of a lane by one of this generation. @return false: not now */
 static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
 {
@@ -74,11 +80,9 @@ static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t
     mca_btl_umr_endpoint_t *old = lane->endpoint, *endpoint;
 
     if (hca->lost || lane->making || !mca_btl_umr_endpoint_drained(old)
-        || MCA_BTL_UMR_GENERATION_MAX < generation || 0 == mca_btl_umr_params.rebuilds) {
+        || MCA_BTL_UMR_GENERATION_MAX < generation || 0 == mca_btl_umr_params.rebuilds
+        || !maps(hca)) {
         return false;
-    }
-    if (hca->failed && 1 < mca_btl_umr.hca_count && !mca_btl_umr_keysets_recover(hca)) {
-        return false; /* other HCAs can map keys */
     }
     endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
     if (NULL == endpoint) {
@@ -98,7 +102,7 @@ static void reopen(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t 
     mca_btl_umr_endpoint_t *endpoint;
 
     if (lane->hca->lost || lane->making || MCA_BTL_UMR_GENERATION_MAX < generation
-        || !mca_btl_umr_room_enter(peer)) {
+        || !maps(lane->hca) || !mca_btl_umr_room_enter(peer)) {
         return;
     }
     endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
