@@ -22,8 +22,9 @@ enum {
     PIECES = 16,
     LENGTH = 64,
     ROOM = PIECES * LENGTH * 2,
-    STAYS = 2048,  /* bytes of closed endpoints: ours, and the other one's */
-    MOST_TRIES = 6 /* messages that do without */
+    STAYS = 2048,   /* bytes of closed endpoints: ours, and the other one's */
+    MOST_TRIES = 6, /* messages that do without */
+    CLOSES = 127    /* of a lane */
 };
 
 static double later;
@@ -284,10 +285,49 @@ static void closed_hca_fails(void)
     harness_connect();
 }
 
+/** Open the endpoint's next one, for which the other peer makes room. */
+static bool opens(mca_btl_umr_endpoint_t **endpoint)
+{
+    for (int tries = 0; 3 > tries; ++tries) {
+        room_later(2);
+        *endpoint = harness.hca->endpoint_near(*endpoint, &harness, -1);
+        if (!harness.hca->endpoint_broken(*endpoint)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Half of the generations are for failures: then the queue pair stays. */
+static void closed_often(void)
+{
+    mca_btl_umr_address_t address;
+
+    other_name = scale_name(0);
+    close_for_other();
+    for (uint32_t generation = 1;; ++generation) {
+        CHECK(opens(&harness.endpoint), "generation %u: there is no room", generation);
+        harness.hca->endpoint_address(harness.endpoint, &address);
+        CHECK(generation == generation_of(&address), "generation %u", generation_of(&address));
+        if (!opens(&other)) {
+            CHECK(CLOSES == generation, "closed %u times", generation);
+            break;
+        }
+    }
+    CHECK(!harness.hca->endpoint_broken(harness.endpoint), "it is closed");
+    CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    harness.hca->fin_cancel(harness.endpoint);
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 const struct test room_tests[] = {
     {"closed_in_turn", closed_in_turn},
     {"open_while_used", open_while_used},
     {"old_answer", old_answer},
+    {"closed_often", closed_often},
     {"closed_hca_fails", closed_hca_fails},
     {NULL, NULL},
 };

@@ -20,7 +20,7 @@ hca "a bound on peers, and threads" "" "--mca btl_umr_max_peers 8" bound_of_thre
 hca "room for another peer, and threads" "" "--mca btl_umr_max_peers 1" closed_in_turn
 unset HCA_THREADS
 hca "room for another peer" "" "--mca btl_umr_max_peers 1" closed_in_turn open_while_used \
-    old_answer
+    old_answer closed_often
 hca "the same with two devices" devices=2 "--mca btl_umr_max_peers 1" closed_hca_fails
 hca "the same on RoCE, receives not shared" link=eth "--mca btl_umr_max_peers 1 --mca btl_umr_srq_depth 0" closed_in_turn
 UMRDDT_TEST_PEERS=64
