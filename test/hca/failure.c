@@ -26,7 +26,8 @@ static mca_btl_umr_keyset_t *keyset;
 enum {
     PIECES = 256,
     LENGTH = 64,
-    ROOM = PIECES * LENGTH * 2
+    ROOM = PIECES * LENGTH * 2,
+    REFUSAL_USEC = 200000
 };
 
 /** A keyset of many plain keys on either side; the sender has the receiver's keys. */
@@ -61,6 +62,7 @@ static void clean_up(void)
  * mlx5dv_create_qp interposes that of libmlx5, and records it. */
 static struct ibv_qp *mapping_qp;
 struct ibv_qp *hca_data_qp;
+int failure_refused_qps;
 
 struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                                 struct mlx5dv_qp_init_attr *dv_attr)
@@ -71,6 +73,12 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 
     if (tiers_refuses(dv_attr)) {
         errno = EOPNOTSUPP;
+        return NULL;
+    }
+    if (0 < failure_refused_qps) {
+        --failure_refused_qps;
+        (void) usleep(REFUSAL_USEC);
+        errno = ENOMEM;
         return NULL;
     }
     qp = real(context, attr, dv_attr);

@@ -204,6 +204,7 @@ void room_later(double seconds);
 struct ibv_qp;
 struct mlx5dv_qp_init_attr;
 extern struct ibv_qp *hca_data_qp; /* the last one made for an endpoint */
+extern int failure_refused_qps;    /* so many of the next ones are refused, slowly */
 bool tiers_refuses(const struct mlx5dv_qp_init_attr *attr);
 void tiers_qp_made(struct ibv_qp *qp);
 

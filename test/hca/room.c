@@ -22,8 +22,9 @@ enum {
     PIECES = 16,
     LENGTH = 64,
     ROOM = PIECES * LENGTH * 2,
-    STAYS = 2048,  /* bytes of closed endpoints: ours, and the other one's */
-    MOST_TRIES = 6 /* messages that do without */
+    STAYS = 2048,   /* bytes of closed endpoints: ours, and the other one's */
+    MOST_TRIES = 6, /* messages that do without */
+    CLOSES = 127    /* of a lane */
 };
 
 static double later;
@@ -129,6 +130,8 @@ static bool envelope(int from)
             } else {
                 answer.refuses =
                     harness.hca->endpoint_refuses(harness.endpoint, &address, &answer.address);
+                /* pml/umrddt looks at the address only */
+                CHECK(answer.refuses || 0 == answer.address.qpn, "an address, and no refusal");
             }
         }
         MPI_Send(&answer, sizeof(answer), MPI_BYTE, harness.peer, 1, MPI_COMM_WORLD);
@@ -204,8 +207,127 @@ static void open_while_used(void)
     harness_connect();
 }
 
+/** The peer's queue pair is two generations ahead when it answers an envelope of the first: no
+ * failure, so the next message opens a queue pair. */
+static void old_answer(void)
+{
+    mca_btl_umr_endpoint_t *old = harness.endpoint;
+    mca_btl_umr_address_t later_one, theirs;
+    int tries = 0;
+
+    other_name = scale_name(0);
+    one_message(0, 1);
+    close_for_other();
+    harness_barrier();
+    /* The sender has room, and the receiver has none: nothing is refused. */
+    if (0 == harness.rank) {
+        room_later(2);
+    }
+    CHECK(!envelope(0), "the receiver has room");
+    while (!envelope(0)) {
+        CHECK(MOST_TRIES > tries++, "not open again");
+        room_later(2);
+    }
+    one_message(1, 2);
+    harness.hca->endpoint_address(harness.endpoint, &theirs);
+    later_one = theirs;
+    later_one.psn = htonl(ntohl(theirs.psn) + (2u << 24));
+    harness.hca->endpoint_refused(old, &later_one);
+    CHECK(harness.hca->endpoint_broken(harness.endpoint), "it is of an older generation");
+    harness.endpoint = harness.hca->endpoint_near(harness.endpoint, &harness, -1);
+    CHECK(!harness.hca->endpoint_broken(harness.endpoint), "it counts as a failure");
+    harness.hca->endpoint_address(harness.endpoint, &theirs);
+    CHECK(generation_of(&theirs) == generation_of(&later_one), "generation %u",
+          generation_of(&theirs));
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
+/** All queue pairs of an HCA are closed when it fails to map keys. It is used again, beside another
+ * one. (Run with two devices.) */
+static void closed_hca_fails(void)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    mca_btl_umr_endpoint_t *endpoints[2];
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+    struct done done = {0, 0};
+    unsigned char area[ROOM];
+
+    other_name = scale_name(0);
+    CHECK(2 == harness.hca->endpoints_beside(harness.endpoint, endpoints, 2), "one device");
+    while (OPAL_SUCCESS != harness.hca->endpoint_get(other_name, &other)) {
+        room_later(2);
+    }
+    CHECK(harness.hca->endpoint_broken(endpoints[1]), "it is open");
+    failure_break_mappings(); /* of the HCA that came up last */
+    CHECK_RC(OPAL_SUCCESS, harness.hca->memory_register_at(endpoints[1], MCA_BTL_UMR_LOCAL, area,
+                                                           layout, layout->size, &memory));
+    CHECK_RC(OPAL_SUCCESS, harness.hca->keyset_map(MCA_BTL_UMR_LOCAL, area, layout, memory, 0, 0,
+                                                   layout->size, 1, harness_done, &done, &keyset));
+    WAIT_UNTIL(0 < done.calls);
+    CHECK(OPAL_ERROR == done.status, "status %d", done.status);
+    harness.hca->keyset_release(keyset);
+    harness.hca->memory_release(memory);
+    for (int tries = 0; 0 == harness.hca->stats()->maps_rebuilt; ++tries) {
+        CHECK(MOST_TRIES + 2 > tries, "it maps no keys");
+        room_later(2);
+        (void) harness.hca->endpoint_near(harness.endpoint, area, -1);
+    }
+    CHECK(2 == harness.hca->stats()->endpoints_now, "%llu queue pairs",
+          (unsigned long long) harness.hca->stats()->endpoints_now);
+    OBJ_RELEASE(layout);
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
+/** Open the endpoint's next one, for which the other peer makes room. */
+static bool opens(mca_btl_umr_endpoint_t **endpoint)
+{
+    for (int tries = 0; 3 > tries; ++tries) {
+        room_later(2);
+        *endpoint = harness.hca->endpoint_near(*endpoint, &harness, -1);
+        if (!harness.hca->endpoint_broken(*endpoint)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Half of the generations are for failures: then the queue pair stays. */
+static void closed_often(void)
+{
+    mca_btl_umr_address_t address;
+
+    other_name = scale_name(0);
+    close_for_other();
+    for (uint32_t generation = 1;; ++generation) {
+        CHECK(opens(&harness.endpoint), "generation %u: there is no room", generation);
+        harness.hca->endpoint_address(harness.endpoint, &address);
+        CHECK(generation == generation_of(&address), "generation %u", generation_of(&address));
+        if (!opens(&other)) {
+            CHECK(CLOSES == generation, "closed %u times", generation);
+            break;
+        }
+    }
+    CHECK(!harness.hca->endpoint_broken(harness.endpoint), "it is closed");
+    CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    harness.hca->fin_cancel(harness.endpoint);
+    harness_barrier();
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 const struct test room_tests[] = {
     {"closed_in_turn", closed_in_turn},
     {"open_while_used", open_while_used},
+    {"old_answer", old_answer},
+    {"closed_often", closed_often},
+    {"closed_hca_fails", closed_hca_fails},
     {NULL, NULL},
 };

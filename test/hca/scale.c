@@ -477,6 +477,44 @@ static void bound_of_threads(void)
     free(others[1]);
 }
 
+/**
+ * The last place of btl_umr_max_peers=8, and a peer that two threads open. The device refuses the
+ * queue pair of the first thread, and the other one, which has waited, gets one. It counts.
+ */
+static void bound_of_refusal(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    opal_proc_t *others[2] = {scale_name(100), scale_name(101)};
+    mca_btl_umr_endpoint_t *endpoint = NULL;
+    struct opener openers[2];
+    pthread_barrier_t together;
+
+    CHECK(MPI_THREAD_MULTIPLE == harness.threads, "run this with HCA_THREADS=1");
+    (void) peers_open(6);
+    CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(harness.endpoint));
+    for (size_t k = 0; k < 6; ++k) {
+        CHECK_RC(OPAL_SUCCESS, expect_from(k));
+    }
+    pthread_barrier_init(&together, NULL, 2);
+    failure_refused_qps = 1;
+    for (int i = 0; i < 2; ++i) {
+        openers[i] = (struct opener){.together = &together, .proc = others[0]};
+        CHECK(0 == pthread_create(&openers[i].thread, NULL, open_one, &openers[i]), "thread");
+    }
+    for (int i = 0; i < 2; ++i) {
+        pthread_join(openers[i].thread, NULL);
+    }
+    pthread_barrier_destroy(&together);
+    CHECK(0 == failure_refused_qps && OPAL_SUCCESS != openers[0].rc + openers[1].rc
+              && (OPAL_SUCCESS == openers[0].rc || OPAL_SUCCESS == openers[1].rc),
+          "%d and %d", openers[0].rc, openers[1].rc);
+    CHECK_RC(OPAL_ERR_OUT_OF_RESOURCE, harness.hca->endpoint_get(others[1], &endpoint));
+    CHECK(8 == stats->endpoints_now, "%llu endpoints", (unsigned long long) stats->endpoints_now);
+    peers_close();
+    free(others[0]);
+    free(others[1]);
+}
+
 /* ------------------------------------------------------------------------------------------- *
  * Shared receives. (Run with btl_umr_srq_depth=8.)
  * ------------------------------------------------------------------------------------------- */
@@ -693,6 +731,7 @@ const struct test scale_tests[] = {
     {"many_peers", many_peers},
     {"bound_of_peers", bound_of_peers},
     {"bound_of_threads", bound_of_threads},
+    {"bound_of_refusal", bound_of_refusal},
     {"shares", shares},
     {"broken_with_fins", broken_with_fins},
     {"broken_in_silence", broken_in_silence},

@@ -9,14 +9,17 @@
 /*
  * Queue pairs to peers made anew: btl_umr_rebuild.c under messages of both directions, in Promela. Functions, states and
  * packets have the names that they have there and in pml_umrddt_send_rndv.c and pml_umrddt_recv_rndv.c, of which here is only what
- * one round does; message.pml has the rest.
+ * one round does; message.pml has the rest. With CLOSES, both sides have btl_umr_max_peers, and close queue pairs where
+ * nothing is under way (btl_umr_room.c).
  *
  * Each side has one lane: the generation of its last endpoint, and whether that is broken. Left open are when an
  * endpoint fails, on which side, with what under way; in what order envelopes are matched; whether a write that failed for its
- * sender lands all the same, later; and whether it is time for another queue pair. One step is what happens with the HCA's lock held.
+ * sender lands all the same, later; whether it is time for another queue pair; when one is closed, and whether there is room
+ * for another one then. One step is what happens with the HCA's lock held.
  *
  * What must hold, in every run:
  *   - a write lands only while its message waits for its FIN (no stale write);
+ *   - a queue pair that is closed has taken no FIN that was not polled;
  *   - every message ends at both sides, by the HCA or by the base PML, once;
  *   - endpoints that are connected to each other are of one generation;
  *   - when nothing fails any more, the fourth message from either side goes by the HCA, unless the attempts are used up; also
@@ -30,6 +33,9 @@
 #endif
 #ifndef FAULTS
 #define FAULTS 2
+#endif
+#ifndef CLOSES
+#define CLOSES 0 /* queue pairs closed for another peer, while things fail */
 #endif
 #ifndef TRIES
 #define TRIES 6 /* btl_umr_rebuilds */
@@ -47,9 +53,12 @@ bool broken[2], connected[2];
 byte theirs[2];   /* the generation that it is connected to */
 byte puts[2];     /* in flight */
 byte receives[2]; /* FINs that have come and were not polled */
+byte expected[2]; /* FINs, by the last endpoint */
+int closed[2];    /* a bit for each generation that was closed */
 
 chan rts[ALL] = [1] of { byte };                /* the generation of address */
-chan reply[ALL] = [2] of { mtype, byte, bool }; /* reply_kind, the generation of address, there is one */
+/* reply_kind, the generation of address, there is one, and it has the packet sequence number 0 */
+chan reply[ALL] = [2] of { mtype, byte, bool, bool };
 chan fail_notice[ALL] = [1] of { bool };        /* in_flight */
 chan fin[ALL] = [1] of { bool };
 
@@ -66,12 +75,53 @@ byte sender[ALL];
 #define SENDER(m)   sender[m]
 #define RECEIVER(m) (1 - sender[m])
 #define ALIVE(side, g) (generation[side] == g && !broken[side])
+#define CLOSED(side, g) ((closed[side] >> (g)) & 1)
+#ifndef BREAK_5
+#define MAY_CLOSE(side) (CLOSES > 0 && !broken[side] && puts[side] == 0 && expected[side] == 0)
+#else
+#define MAY_CLOSE(side) (CLOSES > 0 && !broken[side] && puts[side] == 0)
+#endif
 
 /* mca_btl_umr_endpoint_fail, of the endpoint of this generation; one that is not the last is broken already */
 inline endpoint_fail(side, gen)
 {
     if
     :: gen == generation[side] && !broken[side] -> broken[side] = true; tries[side]++
+    :: else -> skip
+    fi
+}
+
+/* mca_btl_umr_endpoint_close, of the last endpoint, which may be closed */
+inline endpoint_close(side)
+{
+    assert(receives[side] == 0);
+    broken[side] = true;
+    closed[side] = closed[side] | (1 << generation[side])
+}
+
+/* A new endpoint, in the place of a broken one */
+inline endpoint_new(side, gen)
+{
+    generation[side] = gen;
+    broken[side] = false;
+    connected[side] = false;
+    expected[side] = 0
+}
+
+/* reopen, in the place of a closed one. Without room, another message tries again */
+inline reopen(side, gen)
+{
+    if
+    :: endpoint_new(side, gen)
+    :: !quiet -> skip
+    fi
+}
+
+/* An expected FIN came, or will not come, to the endpoint of this generation */
+inline expect_less(side, gen)
+{
+    if
+    :: gen == generation[side] && expected[side] > 0 -> expected[side]--
     :: else -> skip
     fi
 }
@@ -92,9 +142,7 @@ inline replace(side, gen)
             fi
         }
 #endif
-        generation[side] = gen;
-        broken[side] = false;
-        connected[side] = false
+        endpoint_new(side, gen)
     :: else -> skip
     fi
 }
@@ -102,27 +150,36 @@ inline replace(side, gen)
 /* mca_btl_umr_endpoint_near: it may be too early for another one */
 inline endpoint_near(side)
 {
+    g = (generation[side] + 1 < wanted[side] -> wanted[side] : generation[side] + 1);
     if
-    :: broken[side] && tries[side] <= TRIES && generation[side] + 1 < wanted[side] -> replace(side, wanted[side])
-    :: broken[side] && tries[side] <= TRIES && generation[side] + 1 >= wanted[side] -> replace(side, generation[side] + 1)
-    :: broken[side] && !quiet -> skip
-    :: !broken[side] || tries[side] > TRIES -> skip
+    :: broken[side] && CLOSED(side, generation[side]) -> reopen(side, g)
+    :: broken[side] && !CLOSED(side, generation[side]) && tries[side] <= TRIES -> replace(side, g)
+    :: broken[side] && !CLOSED(side, generation[side]) && !quiet -> skip
+    :: !broken[side] || (!CLOSED(side, generation[side]) && tries[side] > TRIES) -> skip
     fi
 }
 
 /* mca_btl_umr_endpoint_follow */
 inline endpoint_follow(side, gen)
 {
-#ifndef BREAK_4
-    endpoint_fail(side, generation[side]);
-#endif
     if
-    :: broken[side] -> replace(side, gen)
+    :: MAY_CLOSE(side) -> endpoint_close(side)
     :: else -> skip
     fi;
     if
-    :: broken[side] && wanted[side] <= gen -> wanted[side] = gen + 1
-    :: else -> skip
+    :: CLOSED(side, generation[side]) -> reopen(side, gen)
+    :: else ->
+#ifndef BREAK_4
+        endpoint_fail(side, generation[side]);
+#endif
+        if
+        :: broken[side] -> replace(side, gen)
+        :: else -> skip
+        fi;
+        if
+        :: broken[side] && wanted[side] <= gen -> wanted[side] = gen + 1
+        :: else -> skip
+        fi
     fi
 }
 
@@ -142,15 +199,31 @@ inline endpoint_connect(side, own, gen, ok)
     assert(!connected[side] || theirs[side] == generation[side])
 }
 
-/* mca_btl_umr_endpoint_refused: of the endpoint of this generation, by a peer that has gen */
-inline endpoint_refused(side, own, gen)
+/* mca_btl_umr_endpoint_refuses: what the answer says of the endpoint of this generation, to a message of a */
+inline endpoint_refuses(m, side, own, a)
 {
     if
-    :: gen == own -> endpoint_fail(side, own)
-#ifndef BREAK_3
-    :: gen > own -> endpoint_fail(side, own)
+    :: CLOSED(side, own) -> reply[m]!FALLBACK, own + 1, a <= own, true
+    :: else -> reply[m]!FALLBACK, own, !ALIVE(side, own) || own != a, false
+    fi
+}
+
+/* mca_btl_umr_endpoint_refused: of the endpoint of this generation, by a peer that has gen, or (psn_0) has closed its end */
+inline endpoint_refused(side, own, gen, psn_0)
+{
+#ifndef BREAK_6
+    if
+    :: gen > own && own == generation[side] && MAY_CLOSE(side) -> endpoint_close(side)
+    :: else -> skip
+    fi;
 #endif
-    :: gen < own && own == generation[side] && !connected[side] -> endpoint_fail(side, own)
+    if
+    :: psn_0 || (gen > own && CLOSED(side, own)) -> skip
+    :: !psn_0 && gen == own -> endpoint_fail(side, own)
+#ifndef BREAK_3
+    :: !psn_0 && gen > own && !CLOSED(side, own) -> endpoint_fail(side, own)
+#endif
+    :: !psn_0 && gen < own && own == generation[side] && !connected[side] -> endpoint_fail(side, own)
     :: else -> skip
     fi;
 #ifndef BREAK_3
@@ -159,7 +232,8 @@ inline endpoint_refused(side, own, gen)
     :: else -> skip
     fi;
     if
-    :: gen > generation[side] -> endpoint_fail(side, generation[side])
+    :: gen > generation[side] && !psn_0 && MAY_CLOSE(side) -> endpoint_close(side)
+    :: gen > generation[side] && !psn_0 && !MAY_CLOSE(side) -> endpoint_fail(side, generation[side])
     :: else -> skip
     fi
 #endif
@@ -184,7 +258,7 @@ end:
 
 proctype Sender(byte m)
 {
-    bool ok, has_address;
+    bool ok, has_address, psn_0;
     byte g, i;
     mtype reply_kind;
 
@@ -197,7 +271,7 @@ proctype Sender(byte m)
         fi
     }
     atomic {
-        reply[m]?reply_kind, g, has_address;
+        reply[m]?reply_kind, g, has_address, psn_0;
         if
         :: reply_kind == FALLBACK -> goto await_base
         :: else -> skip
@@ -226,7 +300,7 @@ proctype Sender(byte m)
     }
 answer:
     atomic {
-        reply[m]?reply_kind, g, has_address;
+        reply[m]?reply_kind, g, has_address, psn_0;
         assert(reply_kind != CTS);
         if
         :: reply_kind == ACK -> by_hca[m] = true
@@ -236,7 +310,7 @@ answer:
 await_base:
     atomic {
         if
-        :: has_address -> endpoint_refused(SENDER(m), s_generation[m], g)
+        :: has_address -> endpoint_refused(SENDER(m), s_generation[m], g, psn_0)
         :: else -> skip
         fi
     }
@@ -260,10 +334,10 @@ proctype Receiver(byte m)
             g = generation[RECEIVER(m)];
             endpoint_connect(RECEIVER(m), g, a, ok);
             if
-            :: ok -> r_state[m] = FIN; reply[m]!CTS, g, true
+            :: ok -> r_state[m] = FIN; expected[RECEIVER(m)]++; reply[m]!CTS, g, true, false
             :: else ->
                 r_state[m] = BY_BASE;
-                reply[m]!FALLBACK, g, broken[RECEIVER(m)] || g != a;
+                endpoint_refuses(m, RECEIVER(m), g, a);
                 over++;
                 goto end
             fi
@@ -271,21 +345,25 @@ proctype Receiver(byte m)
     }
     atomic {
         if
-        :: fin[m]?_ -> receives[RECEIVER(m)]--; r_state[m] = COMPLETE; over++
+        :: fin[m]?_ ->
+            receives[RECEIVER(m)]--;
+            expect_less(RECEIVER(m), g);
+            r_state[m] = COMPLETE;
+            over++
         :: fail_notice[m]?in_flight ->
             if
             :: in_flight -> endpoint_fail(RECEIVER(m), g)
-            :: else -> skip
+            :: else -> expect_less(RECEIVER(m), g)
             fi;
             r_state[m] = BY_BASE;
-            reply[m]!FALLBACK, g, !ALIVE(RECEIVER(m), g);
+            endpoint_refuses(m, RECEIVER(m), g, g);
             over++
         fi
     }
 end:
     do
-    :: atomic { fin[m]?_ -> receives[RECEIVER(m)]-- } /* polled, of no message */
-    :: atomic { fail_notice[m]?in_flight -> assert(r_state[m] == COMPLETE); reply[m]!ACK, 0, false }
+    :: atomic { fin[m]?_ -> receives[RECEIVER(m)]--; expect_less(RECEIVER(m), g) } /* polled, of no message */
+    :: atomic { fail_notice[m]?in_flight -> assert(r_state[m] == COMPLETE); reply[m]!ACK, 0, false, false }
     od
 }
 
@@ -310,6 +388,19 @@ active proctype Faults()
     :: left == 0 || stops -> break
     od
 }
+
+#if CLOSES
+active proctype Room()
+{
+    byte left = CLOSES;
+
+    do
+    :: atomic { left > 0 && !stops && MAY_CLOSE(0) -> endpoint_close(0); left-- }
+    :: atomic { left > 0 && !stops && MAY_CLOSE(1) -> endpoint_close(1); left-- }
+    :: left == 0 || stops -> break
+    od
+}
+#endif
 
 init
 {

@@ -368,6 +368,10 @@ static int make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     int rc;
 
+    /* If another thread fails to create it, the peer has left the room. */
+    while (OPAL_UNLIKELY(NULL == lane->endpoint && lane->making)) {
+        mca_btl_umr_commands_look(lane->hca);
+    }
     if (NULL != lane->endpoint) {
         return OPAL_SUCCESS;
     }

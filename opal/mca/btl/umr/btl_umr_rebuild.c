@@ -67,6 +67,12 @@ bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
                    && !endpoint->draining && 0 == endpoint->receives));
 }
 
+/** True if the HCA maps keys, or is the only one. One that failed may do so again after this. */
+static bool maps(mca_btl_umr_hca_t *hca)
+{
+    return !hca->failed || 1 == mca_btl_umr.hca_count || mca_btl_umr_keysets_recover(hca);
+}
+
 /** Replace the broken endpoint of a lane by one of this generation. @return false: not now */
 static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
 {
@@ -74,11 +80,9 @@ static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t
     mca_btl_umr_endpoint_t *old = lane->endpoint, *endpoint;
 
     if (hca->lost || lane->making || !mca_btl_umr_endpoint_drained(old)
-        || MCA_BTL_UMR_GENERATION_MAX < generation || 0 == mca_btl_umr_params.rebuilds) {
+        || MCA_BTL_UMR_GENERATION_MAX < generation || 0 == mca_btl_umr_params.rebuilds
+        || !maps(hca)) {
         return false;
-    }
-    if (hca->failed && 1 < mca_btl_umr.hca_count && !mca_btl_umr_keysets_recover(hca)) {
-        return false; /* other HCAs can map keys */
     }
     endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
     if (NULL == endpoint) {
@@ -98,7 +102,7 @@ static void reopen(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t 
     mca_btl_umr_endpoint_t *endpoint;
 
     if (lane->hca->lost || lane->making || MCA_BTL_UMR_GENERATION_MAX < generation
-        || !mca_btl_umr_room_enter(peer)) {
+        || !maps(lane->hca) || !mca_btl_umr_room_enter(peer)) {
         return;
     }
     endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
@@ -141,16 +145,32 @@ bool mca_btl_umr_endpoint_refuses(mca_btl_umr_endpoint_t *endpoint,
                                   mca_btl_umr_address_t *address)
 {
     uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn));
+    bool closed;
 
     if (!mca_btl_umr_endpoint_broken(endpoint) && endpoint->generation == generation) {
         return false;
     }
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    closed = endpoint->closed;
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    if (closed && generation > endpoint->generation) {
+        return false; /* it waits for room */
+    }
     *address = endpoint->address;
-    if (endpoint->closed) {
+    if (closed) {
         address->psn = htonl((endpoint->generation + 1) << 24);
-        return generation <= endpoint->generation; /* a later one waits for room */
     }
     return true;
+}
+
+/** The peer has a later one. */
+static void give_up(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (mca_btl_umr_room_closes(endpoint)) {
+        mca_btl_umr_room_leave(endpoint->peer);
+    } else {
+        mca_btl_umr_endpoint_fail(endpoint);
+    }
 }
 
 void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
@@ -170,16 +190,16 @@ void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
         if (later && mca_btl_umr_endpoint_close(endpoint)) {
             mca_btl_umr_room_leave(endpoint->peer);
         }
-    } else if (later && mca_btl_umr_room_closes(endpoint)) {
-        mca_btl_umr_room_leave(endpoint->peer);
-    } else if (later || generation == endpoint->generation || !endpoint->connected) {
+    } else if (later) {
+        give_up(endpoint);
+    } else if (generation == endpoint->generation || !endpoint->connected) {
         mca_btl_umr_endpoint_fail(endpoint);
     }
     if (generation > lane->wanted) {
         lane->wanted = generation;
     }
     if (generation > lane->endpoint->generation && 0 != MCA_BTL_UMR_ADDRESS_PSN(psn)) {
-        mca_btl_umr_endpoint_fail(lane->endpoint);
+        give_up(lane->endpoint);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
