@@ -46,6 +46,7 @@
 
 #include "coll_umrddt_reduce_plan.h"
 
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,7 +246,16 @@ static int combine_on_cpu(work_t *work, unsigned n, uint64_t result, size_t coun
     const uint64_t *source = work->lists->source;
     /* the received data of the lowest rank, which is no longer needed */
     const unsigned place = 0 == work->rank && 1 < n ? 1 : 0;
+    /* Others compute the same result, some on a GPU: neither the application's rounding nor the
+     * flushing of denormal numbers, which -ffast-math turns on, may change it. */
+    const bool alike = MCA_COLL_UMRDDT_KIND_allreduce == work->call->kind && !work->two_steps;
     int rc = OMPI_SUCCESS;
+    fenv_t env;
+
+    if (alike) {
+        (void) fegetenv(&env);
+        (void) fesetenv(FE_DFL_ENV);
+    }
 
     for (unsigned i = 0; i < n && OMPI_SUCCESS == rc; ++i) {
         if (i != place) {
@@ -254,6 +264,9 @@ static int combine_on_cpu(work_t *work, unsigned n, uint64_t result, size_t coun
                 (umrddt_count_t) count, work->call->type, work->call->op,
                 module->saved.coll_reduce_local_module);
         }
+    }
+    if (alike) {
+        (void) fesetenv(&env);
     }
     memmove((void *) (uintptr_t) result, (const void *) (uintptr_t) source[place],
             count * work->extent);

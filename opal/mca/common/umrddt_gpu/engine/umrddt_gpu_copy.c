@@ -237,22 +237,25 @@ static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     const int how = opal_umrddt_gpu_engine_set.how;
+    const bool kernels = __atomic_load_n(&engine->kernels, __ATOMIC_RELAXED);
     opal_umrddt_gpu_route_t route;
+    int rc = OPAL_ERR_NOT_AVAILABLE;
 
     if (OPAL_UMRDDT_GPU_HOW_BLOCKS == how) {
         return submit_copies(copy, copy_ends, start, end, NULL, true);
     }
-    if (OPAL_UMRDDT_GPU_HOW_KERNEL != how || !engine->kernels) {
+    if (OPAL_UMRDDT_GPU_HOW_KERNEL != how || !kernels) {
         opal_umrddt_gpu_route_find(engine, copy_ends, start, end, keep, &route);
         if (0 < route.n) {
             return submit_copies(copy, copy_ends, start, end, &route, false);
         }
     }
-    if (!engine->kernels || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &copy_ends[0], true)
-        || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &copy_ends[1], true)) {
-        return submit_copies(copy, copy_ends, start, end, NULL, false);
+    if (kernels && REACH_KERNELS == opal_umrddt_gpu_reach(engine, &copy_ends[0], true)
+        && REACH_KERNELS == opal_umrddt_gpu_reach(engine, &copy_ends[1], true)) {
+        rc = opal_umrddt_gpu_launch(copy, copy_ends, start, end, keep);
     }
-    return opal_umrddt_gpu_launch(copy, copy_ends, start, end, keep);
+    return OPAL_ERR_NOT_AVAILABLE != rc ? rc
+                                        : submit_copies(copy, copy_ends, start, end, NULL, false);
 }
 
 /*

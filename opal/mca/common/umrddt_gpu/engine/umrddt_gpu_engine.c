@@ -121,6 +121,14 @@ static void report_no_kernels(const opal_umrddt_gpu_engine_t *engine, CUresult r
                 engine->device, why);
 }
 
+void opal_umrddt_gpu_lose_kernels(opal_umrddt_gpu_engine_t *engine, CUresult rc)
+{
+    if (!opal_umrddt_gpu_is_transient(rc)
+        && __atomic_exchange_n(&engine->kernels, false, __ATOMIC_RELAXED)) {
+        report_no_kernels(engine, rc, true);
+    }
+}
+
 /* An engine whose device has no code in the image has no kernels. */
 static void load_kernels(opal_umrddt_gpu_engine_t *engine)
 {

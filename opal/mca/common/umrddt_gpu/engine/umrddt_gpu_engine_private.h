@@ -99,7 +99,7 @@ struct opal_umrddt_gpu_engine_t {
     bool translates;           /* registered memory has another address on this device */
     CUmodule module;           /* NULL with PTX: then each kernel has ... */
     CUmodule single[UMRDDT_GPU_KERNEL_COUNT]; /* ... its own one, from its first launch on */
-    bool kernels;                             /* there are kernels for this device */
+    bool kernels;                             /* there are kernels for this device; atomic */
     CUfunction function[UMRDDT_GPU_KERNEL_COUNT];
     CUmodule reduce_module; /* loaded by the first reduction; with the lock */
     CUfunction reduce_function[UMRDDT_GPU_REDUCE_KERNEL_COUNT];
@@ -173,6 +173,17 @@ static inline int opal_umrddt_gpu_engine_error(CUresult rc)
            : CUDA_ERROR_OUT_OF_MEMORY == rc ? OPAL_ERR_OUT_OF_RESOURCE
                                             : OPAL_ERROR;
 }
+
+/* Memory may be free later, and a capture ends. */
+static inline bool opal_umrddt_gpu_is_transient(CUresult rc)
+{
+    return CUDA_ERROR_OUT_OF_MEMORY == rc
+           || (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED <= rc
+               && CUDA_ERROR_STREAM_CAPTURE_IMPLICIT >= rc);
+}
+
+/* The driver refuses a kernel. Unless that is transient, the engine has none from now on. */
+void opal_umrddt_gpu_lose_kernels(opal_umrddt_gpu_engine_t *engine, CUresult rc);
 
 /* Launch the pending copies of an engine. */
 void opal_umrddt_gpu_flush_now(opal_umrddt_gpu_engine_t *engine);

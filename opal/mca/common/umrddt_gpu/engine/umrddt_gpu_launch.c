@@ -71,6 +71,8 @@ CUresult opal_umrddt_gpu_function(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_k
                                                        opal_umrddt_gpu_kernel_name(kernel));
         if (CUDA_SUCCESS == rc) {
             __atomic_store_n(&engine->function[kernel], *function, __ATOMIC_RELAXED);
+        } else {
+            opal_umrddt_gpu_lose_kernels(engine, rc);
         }
     }
     return rc;
@@ -266,12 +268,12 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
     if (OPAL_SUCCESS != rc) {
         return OPAL_ERR_OUT_OF_RESOURCE == rc || OPAL_ERR_BAD_PARAM == rc ? rc : OPAL_ERROR;
     }
-    result = opal_umrddt_gpu_function(engine, plan.kernel, &function);
-    if (CUDA_SUCCESS == result) {
-        result = engine->driver->cuLaunchKernel(function, plan.grid[0], plan.grid[1], plan.grid[2],
-                                                plan.block[0], plan.block[1], plan.block[2], 0,
-                                                copy->stream, params, NULL);
+    if (CUDA_SUCCESS != opal_umrddt_gpu_function(engine, plan.kernel, &function)) {
+        return OPAL_ERR_NOT_AVAILABLE;
     }
+    result = engine->driver->cuLaunchKernel(function, plan.grid[0], plan.grid[1], plan.grid[2],
+                                            plan.block[0], plan.block[1], plan.block[2], 0,
+                                            copy->stream, params, NULL);
     if (CUDA_SUCCESS == result) {
         COUNT(launches, 1);
         if (keep) {

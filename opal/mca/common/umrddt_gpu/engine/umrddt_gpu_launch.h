@@ -59,7 +59,13 @@ typedef struct opal_umrddt_gpu_graph_t {
     uint64_t used;  /* launch count of the engine at its last use */
 } opal_umrddt_gpu_graph_t;
 
-/* Copy by one kernel. The copy takes the shapes. @param[in] keep  cache the launch */
+/*
+ * Copy by one kernel. The copy takes the shapes.
+ *
+ * @param[in] keep  cache the launch
+ *
+ * @return OPAL_ERR_NOT_AVAILABLE: the driver refuses the kernel
+ */
 int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
                            const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                            uint64_t end, bool keep);

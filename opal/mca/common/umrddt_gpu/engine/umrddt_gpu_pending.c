@@ -357,7 +357,8 @@ static bool may_wait(const opal_umrddt_gpu_engine_t *engine, const opal_umrddt_g
 {
     const opal_umrddt_gpu_engine_params_t *set = &opal_umrddt_gpu_engine_set;
 
-    return engine->kernels && 1 != set->batch && OPAL_UMRDDT_GPU_AUTO == set->scheme
+    return __atomic_load_n(&engine->kernels, __ATOMIC_RELAXED) && 1 != set->batch
+           && OPAL_UMRDDT_GPU_AUTO == set->scheme
            && (OPAL_UMRDDT_GPU_HOW_AUTO == set->how || OPAL_UMRDDT_GPU_HOW_KERNEL == set->how)
            && 0 < bytes && PENDING_BYTES >= bytes && opal_umrddt_gpu_is_reached(engine, from)
            && opal_umrddt_gpu_is_reached(engine, to);

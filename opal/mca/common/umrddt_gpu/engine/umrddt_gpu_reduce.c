@@ -18,14 +18,6 @@
 #include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
 
-/* Memory may be free later, and a capture ends. */
-static bool is_transient(CUresult rc)
-{
-    return CUDA_ERROR_OUT_OF_MEMORY == rc
-           || (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED <= rc
-               && CUDA_ERROR_STREAM_CAPTURE_IMPLICIT >= rc);
-}
-
 /* With the lock, and the context current. After a transient error the next reduction tries again.
  */
 static void load(opal_umrddt_gpu_engine_t *engine)
@@ -48,16 +40,16 @@ static void load(opal_umrddt_gpu_engine_t *engine)
             &engine->reduce_function[i], module,
             opal_umrddt_gpu_reduce_kernel_name((umrddt_gpu_reduce_kernel_id_t) i));
     }
-    if (is_transient(rc) && NULL != module) {
+    if (opal_umrddt_gpu_is_transient(rc) && NULL != module) {
         (void) driver->cuModuleUnload(module);
         module = NULL;
     }
     opal_umrddt_gpu_restore(driver, &mode);
     engine->reduce_module = module;
     __atomic_store_n(&engine->reduces,
-                     CUDA_SUCCESS == rc ? REDUCE_READY
-                     : is_transient(rc) ? REDUCE_UNKNOWN
-                                        : REDUCE_NONE,
+                     CUDA_SUCCESS == rc                 ? REDUCE_READY
+                     : opal_umrddt_gpu_is_transient(rc) ? REDUCE_UNKNOWN
+                                                        : REDUCE_NONE,
                      __ATOMIC_RELEASE);
 }
 
