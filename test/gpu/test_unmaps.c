@@ -9,6 +9,7 @@
 /*
  * UCX calls the dynamic loader for its own mmap once, at the first use. Without bistro hooks this
  * must happen before UCX's handler of unmap events uses mmap under a lock: the loader allocates.
+ * UCX 1.23 calls it when it is loaded.
  */
 
 #include "opal_config.h"
@@ -65,7 +66,6 @@ int main(void)
     }
     *(void **) &mmap_of_ucx = dlsym(ucm, "ucm_orig_mmap");
     CHECK(NULL != mmap_of_ucx);
-    CHECK(0 == lookups);
     opal_umrddt_unmaps_open();
     CHECK(0 < lookups); /* else UCX has bistro hooks, and this proves nothing */
     before = lookups;

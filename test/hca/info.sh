@@ -109,7 +109,7 @@ info "no component" 3 "" "OMPI_MCA_mca_base_component_path=$work/without" \
 grep -q "finds no btl/umr" "$work/err" || bad "no component: it does not say so"
 
 # All output, for readers and for programs.
-info "all there is" 0 "" "" "" "^Open MPI v[45]" "  pml/umrddt works; the base PML is pml/" "^mlx5_0:1: usable" "^no GPUs: " \
+info "all there is" 0 "" "" "" "^Open MPI v[456]" "  pml/umrddt works; the base PML is pml/" "^mlx5_0:1: usable" "^no GPUs: " \
     "  non-contiguous, system memory: pml/.*: pml_umrddt_memory is gpu" "  all others: pml/" "!GPU 0"
 info "system memory wanted" 0 "" OMPI_MCA_pml_umrddt_memory=all "" "  non-contiguous, system memory: umr: "
 info "system memory wanted, no UMR" 0 umr=off OMPI_MCA_pml_umrddt_memory=all "" "  non-contiguous, system memory: direct: "

@@ -15,10 +15,13 @@
 
 #include "opal_config.h"
 
+#include <float.h>
 #include <stddef.h>
 
 #include "opal/constants.h"
 #include "opal/datatype/opal_datatype_internal.h"
+
+#include "umrddt_compat.h"
 
 #include "iov_cache_loops.h"
 #include "iov_cache_op.h"
@@ -29,6 +32,13 @@
  */
 #define LONG_BLOCK 256
 #define GATHERED   4096
+
+/* In Open MPI 6.0 a long double of 80 bits is FLOAT12, of any size, and FLOAT16 is _Float128. */
+#if 600 <= UMRDDT_OPAL_RELEASE && 64 >= LDBL_MANT_DIG
+#define LONG_DOUBLE OPAL_DATATYPE_FLOAT12
+#else
+#define LONG_DOUBLE OPAL_DATATYPE_FLOAT16
+#endif
 
 size_t opal_iov_cache_element_size(opal_iov_cache_element_t element)
 {
@@ -73,7 +83,7 @@ static opal_iov_cache_element_t element_of_basic(int id)
         return OPAL_IOV_CACHE_FLOAT;
     case OPAL_DATATYPE_FLOAT8:
         return OPAL_IOV_CACHE_DOUBLE;
-    case OPAL_DATATYPE_FLOAT16:
+    case LONG_DOUBLE:
         return 16 == sizeof(long double) ? OPAL_IOV_CACHE_LONG_DOUBLE : OPAL_IOV_CACHE_BYTE;
     case OPAL_DATATYPE_FLOAT_COMPLEX:
         return OPAL_IOV_CACHE_FLOAT_COMPLEX;

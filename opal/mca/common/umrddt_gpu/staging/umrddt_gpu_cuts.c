@@ -39,8 +39,10 @@ void opal_umrddt_gpu_cuts_init(opal_umrddt_gpu_cuts_t *cuts, size_t head)
         const size_t size = opal_datatype_basicDatatypes[type]->size;
 
         /* Open MPI 5.0 copies a single long double as a number, on x86 only 10 of its 16 bytes.
-         * Bytes of the first fragment would be lost. */
-        if (PART < size || (500 <= UMRDDT_OPAL_RELEASE && OPAL_DATATYPE_FLOAT16 == type)) {
+         * Bytes of the first fragment would be lost. Open MPI 6.0 calls it FLOAT12. */
+        if (PART < size
+            || (500 <= UMRDDT_OPAL_RELEASE
+                && (OPAL_DATATYPE_FLOAT12 == type || OPAL_DATATYPE_FLOAT16 == type))) {
             cuts->wide |= (uint32_t) 1 << type;
         }
         if (500 <= UMRDDT_OPAL_RELEASE && 0 != size && 0 != head % size) {
