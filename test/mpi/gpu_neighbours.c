@@ -315,7 +315,8 @@ static void warm(cube_t *cube, int peer)
     }
 }
 
-/* In mode "one": both faults came about at rank 0, and one message has fallen back. */
+/* In mode "one": both faults came about at rank 0, one message has fallen back, and there were
+ * batches. */
 static void check_one(const pvars_t *before)
 {
     const int one = 0 == mpitest.rank ? 1 : 0;
@@ -325,6 +326,7 @@ static void check_one(const pvars_t *before)
     pvars_subtract(&after, before, &cost);
     CHECK_INT(exchange_plan(NULL, 0), 2 * one);
     CHECK_INT(cost.value[PVARS_FALLBACK_IPC], one);
+    CHECK(NEIGHBOURS < after.value[PVARS_GPU_BATCHED]);
 }
 
 static void run(uint64_t *state)
