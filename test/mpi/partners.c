@@ -31,7 +31,7 @@ enum {
     BLOCKS = 64,
     WORDS = 32, /* of a block; as many are between two blocks */
     ROOM = BLOCKS * 2 * WORDS,
-    PAUSE = 6,
+    PAUSE = 6,     /* rounds with one pause */
     MOST = 3,      /* messages of a pair at a time, in each direction */
     AT_LEAST = 3,  /* messages by the HCA in each turn */
     LIMIT = 20000, /* messages until then */
