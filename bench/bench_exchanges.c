@@ -445,7 +445,7 @@ static void measure(run_t *run, exchange_t *by_hand)
 
 static void run_collective(run_t *run, const char *name, uint64_t bytes)
 {
-    const bool is_reduction = 0 == strcmp("allreduce", name);
+    const bool is_reduction = 0 == strcmp("allreduce", name) || 0 == strcmp("iallreduce", name);
 
     name_size(name, bytes, run->name);
     exchange_open_collective(&run->call, name, (size_t) bytes / 8, false, run->job->main_comm,

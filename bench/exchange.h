@@ -110,15 +110,15 @@ const exchange_pattern_t *exchange_find(const char *name);
 void exchange_open_pattern(exchange_t *exchange, const exchange_pattern_t *pattern, int side,
                            MPI_Comm comm, bool on_gpu);
 
-/** The collectives, by name: bcast, allgather, alltoall, allreduce, self. */
+/** The collectives, by name: bcast, allgather, alltoall, allreduce, iallreduce, self. */
 extern const char *const exchange_collectives[];
 extern const size_t exchange_collective_count;
 
 /**
- * Open a collective of blocks of @p words 8-byte words: the buffer of bcast and allreduce, the part
- * of each rank of allgather, of each pair of ranks of alltoall, the message to oneself.
+ * Open a collective of blocks of @p words 8-byte words: the buffer of bcast and of reductions, the
+ * part of each rank of allgather, of each pair of ranks of alltoall, the message to oneself.
  *
- * @param[in] by_hand  of allreduce: the messages of a reduce-scatter and of an allgather, without
+ * @param[in] by_hand  of reductions: the messages of a reduce-scatter and of an allgather, without
  * the additions. The messages of the others are part of the collective itself.
  */
 void exchange_open_collective(exchange_t *exchange, const char *name, size_t words, bool by_hand,

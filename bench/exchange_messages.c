@@ -179,6 +179,15 @@ static void call_allreduce(exchange_t *exchange, char *array)
                   (int) exchange->block, MPI_DOUBLE, MPI_SUM, exchange->comm);
 }
 
+static void call_iallreduce(exchange_t *exchange, char *array)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(array + 8 * exchange->send_at, array + 8 * exchange->recv_at,
+                   (int) exchange->block, MPI_DOUBLE, MPI_SUM, exchange->comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void call_self(exchange_t *exchange, char *array)
 {
     MPI_Sendrecv(array + 8 * exchange->send_at, (int) exchange->block, MPI_UINT64_T, exchange->rank,
@@ -258,7 +267,7 @@ static void expect_allreduce(const exchange_t *exchange, int iteration, uint64_t
 }
 
 /* -------------------------------------------------------------------------------------------------
- * MPI_Allreduce by hand: each rank receives its part of all vectors, then sends a part of the
+ * Reductions by hand: each rank receives its part of all vectors, then sends a part of the
  * result
  * ---------------------------------------------------------------------------------------------- */
 
@@ -326,14 +335,18 @@ typedef struct collective_t {
     bool send_all, recv_all; /* a block for each rank, not one */
 } collective_t;
 
-const char *const exchange_collectives[] = {"bcast", "allgather", "alltoall", "allreduce", "self"};
+const char *const exchange_collectives[] = {"bcast",     "allgather",  "alltoall",
+                                            "allreduce", "iallreduce", "self"};
 const size_t exchange_collective_count =
     sizeof(exchange_collectives) / sizeof(exchange_collectives[0]);
 
 /* In the order of exchange_collectives. */
 static const collective_t collectives[] = {
-    {call_bcast, expect_bcast, false, false},     {call_allgather, expect_allgather, false, true},
-    {call_alltoall, expect_alltoall, true, true}, {call_allreduce, expect_allreduce, false, false},
+    {call_bcast, expect_bcast, false, false},
+    {call_allgather, expect_allgather, false, true},
+    {call_alltoall, expect_alltoall, true, true},
+    {call_allreduce, expect_allreduce, false, false},
+    {call_iallreduce, expect_allreduce, false, false},
     {call_self, expect_self, false, false},
 };
 
@@ -390,7 +403,7 @@ void exchange_open_collective(exchange_t *exchange, const char *name, size_t wor
         exchange->own_words = words;
         exchange->own_from = exchange->send_at;
         exchange->own_to = exchange->recv_at;
-    } else if (call_allreduce != collective->call) {
+    } else if (expect_allreduce != collective->expect) {
         open_by_hand(exchange, collective);
     } else if (by_hand) {
         exchange->call = NULL;
