@@ -769,6 +769,7 @@ static const mpitest_part_t parts[] = {
     {"empty-parts", empty_parts},
     {"steady", gpu_coll_steady},
     {"direct", gpu_coll_direct},
+    {"near", gpu_coll_near},
     {"large-bcast", gpu_coll_large_bcast},
     {"large-parts", gpu_coll_large_parts},
     {"unequal", gpu_coll_unequal},

@@ -192,6 +192,7 @@ bool gpu_coll_is_enabled(void);
 
 /** Calls from GPU to GPU, between calls in which some buffers are in system memory. */
 void gpu_coll_direct(uint64_t *state);
+void gpu_coll_near(uint64_t *state);
 void gpu_coll_large_bcast(uint64_t *state);
 void gpu_coll_large_parts(uint64_t *state);
 

@@ -50,6 +50,16 @@ static inline bool mca_coll_umrddt_counts(const ompi_communicator_t *comm, size_
     return !OMPI_COMM_IS_INTER(comm) && mca_coll_umrddt_is_large(count, type);
 }
 
+/** As mca_coll_umrddt_counts. Parts without data are not counted: MPI functions may return early
+ * then, in some processes. @param[in] most  MCA_COLL_UMRDDT_NEAR_* */
+static inline bool mca_coll_umrddt_counts_near(const mca_coll_umrddt_module_t *module,
+                                               const ompi_communicator_t *comm, int most,
+                                               size_t count, const ompi_datatype_t *type)
+{
+    return mca_coll_umrddt_counts(comm, count, type)
+           || (module->near <= most && 0 < count * type->super.size);
+}
+
 /** Count a call. @return true: there is an agreement at this call, of all processes */
 static inline bool mca_coll_umrddt_due(mca_coll_umrddt_module_t *module,
                                        mca_coll_umrddt_kind_t kind)

@@ -40,7 +40,7 @@ mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
 /** Increase with each change of the calls that are counted, of the schedule, or of messages. */
-#define AGREEMENT_VERSION 7
+#define AGREEMENT_VERSION 8
 
 /** open was called, and close was not. */
 static bool opened = false;

@@ -40,7 +40,8 @@ BEGIN_C_DECLS
  * one buffer). Requires these functions or macros:
  *
  * - name_sides(sides, comm, PARAMETERS) describes the buffers
- * - name_counts(comm, PARAMETERS) is true if the call counts for agreements (coll_umrddt_agree.h)
+ * - name_counts(comm, PARAMETERS) is true if the call counts for agreements (coll_umrddt_agree.h).
+ *   It may use the variable module
  * - name_direct(module, comm, sides, all, PARAMETERS) does the call if the agreement @a all allows
  * - name_shape(comm, PARAMETERS): the messages of the nonblocking and the persistent form, or
  *   MCA_COLL_UMRDDT_NO_SHAPE; the same in all processes

@@ -15,6 +15,7 @@
 
 #include "ompi_config.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "coll_umrddt_layout.h"
@@ -28,6 +29,7 @@ static void module_construct(mca_coll_umrddt_module_t *module)
 {
     memset(&module->saved, 0, sizeof(module->saved));
     module->enabled = false;
+    module->near = INT_MAX;
     module->queries = -1;
     module->agrees = MCA_COLL_UMRDDT_UNKNOWN;
     module->direct = NULL;
@@ -72,6 +74,10 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 
     /* modules enabled before have a lower priority; later ones replace our functions */
     module->saved = *comm->c_coll;
+    if (OMPI_COMM_IS_INTRA(comm) && MCA_COLL_UMRDDT_NEAR_BCAST >= ompi_comm_size(comm)
+        && !ompi_group_have_remote_peers(comm->c_local_group)) {
+        module->near = ompi_comm_size(comm);
+    }
     MCA_COLL_UMRDDT_CALLS(TAKE_FORMS)
     TAKE(reduce_local)
     module->enabled = true;

@@ -27,6 +27,13 @@ typedef struct mca_coll_umrddt_schedule_t {
     bool used;       /**< this process had a buffer in GPU memory since the last agreement */
 } mca_coll_umrddt_schedule_t;
 
+/**
+ * Largest communicators, of processes of one node, in which parts of any size go from GPU to GPU:
+ * of a broadcast, and of an allgather or all-to-all. Measured with 2 and 4 processes.
+ */
+#define MCA_COLL_UMRDDT_NEAR_BCAST    4
+#define MCA_COLL_UMRDDT_NEAR_EXCHANGE 2
+
 /** Tags of nonblocking collectives in steps: the last UMRDDT_COLLECTIVES_TAGS. */
 #define MCA_COLL_UMRDDT_TURNS 64
 
@@ -35,6 +42,8 @@ typedef struct mca_coll_umrddt_module_t {
     mca_coll_base_module_t super;
     mca_coll_base_comm_coll_t saved; /**< the original functions; modules in use are retained */
     bool enabled;                    /**< saved is set */
+    int near;    /**< number of processes, if at most MCA_COLL_UMRDDT_NEAR_BCAST, all of this node;
+                    else    INT_MAX */
     int queries; /**< 1: query the buffers; 0: the user asserts that they are in system memory; -1:
                  info key not read yet; atomic */
     enum {

@@ -305,16 +305,19 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 
 /* Counted calls. MPI_Allgatherv returns early, in all processes, if there is no data and the counts
  * show it. The groups of an intercommunicator may have types of different sizes. */
+#define EXCHANGE_COUNTS(comm, count, dtype)                                                    \
+    mca_coll_umrddt_counts_near(module, comm, MCA_COLL_UMRDDT_NEAR_EXCHANGE, (size_t) (count), \
+                                dtype)
 #define allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    both_are_large(comm, scount, sdtype, rcount, rdtype)
+    (both_are_large(comm, scount, sdtype, rcount, rdtype) || EXCHANGE_COUNTS(comm, rcount, rdtype))
 #define allgatherv_counts(comm, sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype) \
     (OMPI_COMM_IS_INTER(comm) || 0 < (rdtype)->super.size)
 #define alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype)
+    EXCHANGE_COUNTS(comm, rcount, rdtype)
 #define alltoallv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
 #define alltoallw_counts            alltoallv_counts
 #define bcast_counts(comm, rbuf, count, dtype, root) \
-    mca_coll_umrddt_counts(comm, (size_t) (count), dtype)
+    mca_coll_umrddt_counts_near(module, comm, MCA_COLL_UMRDDT_NEAR_BCAST, (size_t) (count), dtype)
 #define gatherv_counts  alltoallv_counts
 #define scatterv_counts alltoallv_counts
 
@@ -342,14 +345,13 @@ static inline bool scatter_counts(ompi_communicator_t *comm, const void *sbuf,
 #define DIRECT(name, module, comm, sides, ...)                                        \
     mca_coll_umrddt_direct_move(module, comm, name##_shape(comm, __VA_ARGS__), sides, \
                                 name##_root(__VA_ARGS__))
-#define allgather_direct(module, comm, sides, all, ...) \
-    DIRECT(allgather, module, comm, sides, __VA_ARGS__)
+/* The agreement has decided: the messages are those of the v forms, with parts of any size. */
 #define allgatherv_direct(module, comm, sides, all, ...) \
     DIRECT(allgatherv, module, comm, sides, __VA_ARGS__)
-#define alltoall_direct(module, comm, sides, all, ...) \
-    DIRECT(alltoall, module, comm, sides, __VA_ARGS__)
+#define allgather_direct allgatherv_direct
 #define alltoallv_direct(module, comm, sides, all, ...) \
     DIRECT(alltoallv, module, comm, sides, __VA_ARGS__)
+#define alltoall_direct alltoallv_direct
 #define alltoallw_direct(module, comm, sides, all, ...) \
     DIRECT(alltoallw, module, comm, sides, __VA_ARGS__)
 #define gather_direct(module, comm, sides, all, ...) \
