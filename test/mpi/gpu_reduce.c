@@ -552,7 +552,8 @@ static void fallback(uint64_t *state)
     free(job.rcounts);
 }
 
-/* The same call again: no agreement but one each, no new scratch memory. */
+/* The same call again: no agreement but one each, no new scratch memory. Of two processes, each
+ * combines only its half if there are segments of it. */
 static void steady(uint64_t *state)
 {
     enum {
@@ -562,7 +563,8 @@ static void steady(uint64_t *state)
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, COUNT * sizeof(double));
     double values[COUNT];
     pvars_t before, after;
-    unsigned long long direct = 0, agreements = 0;
+    unsigned long long direct = 0, agreements = 0, reductions = 0;
+    size_t segment;
 
     (void) state;
     for (int i = 0; i < COUNT; ++i) {
@@ -570,11 +572,13 @@ static void steady(uint64_t *state)
     }
     gpu_write(memory, 0, values, sizeof(values));
     (void) pvars_open();
+    segment = (size_t) pvars_parameter("coll_umrddt_segment", 4 << 20);
     for (int i = -3; i < CALLS_AGAIN; ++i) {
         if (0 == i) {
             pvars_read(&before);
             direct = counter(DIRECT);
             agreements = counter(AGREEMENTS);
+            reductions = counter(REDUCTIONS);
         }
         MPI_OK(
             MPI_Allreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
@@ -583,6 +587,10 @@ static void steady(uint64_t *state)
     if (0 != pvars_parameter("coll_umrddt_direct", 1)) {
         CHECK_INT(counter(DIRECT) - direct, CALLS_AGAIN);
         CHECK_INT(counter(AGREEMENTS) - agreements, CALLS_AGAIN);
+        if (2 == mpitest.size && segment < sizeof(values) / 2) {
+            CHECK_INT(counter(REDUCTIONS) - reductions,
+                      CALLS_AGAIN * ((sizeof(values) / 2 + segment - 1) / segment));
+        }
     }
     CHECK_INT(after.value[PVARS_GPU_SCRATCH_BUFFERS], before.value[PVARS_GPU_SCRATCH_BUFFERS]);
     pvars_close();

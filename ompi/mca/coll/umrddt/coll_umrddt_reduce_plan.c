@@ -157,7 +157,11 @@ static void set_ranges(work_t *work, bool request)
     const size_t bytes = call->count * work->extent;
     size_t first = 0;
 
-    if (MCA_COLL_UMRDDT_KIND_allreduce == call->kind || MCA_COLL_UMRDDT_KIND_reduce == call->kind) {
+    if (2 == n && MCA_COLL_UMRDDT_KIND_allreduce == call->kind) {
+        /* two steps transfer as much as one does, but each process combines only half */
+        work->two_steps = mca_coll_umrddt_params.segment <= bytes;
+    } else if (MCA_COLL_UMRDDT_KIND_allreduce == call->kind
+               || MCA_COLL_UMRDDT_KIND_reduce == call->kind) {
         /* bytes that the process with the most data receives in one step, and would not in two */
         work->two_steps = 2 < n && little < bytes / n * (n - 1) * (n - 2);
     }

@@ -25,7 +25,7 @@
 BEGIN_C_DECLS
 
 /** Segments in progress. */
-#define MCA_COLL_UMRDDT_REDUCE_DEPTH 4
+#define MCA_COLL_UMRDDT_REDUCE_DEPTH 3
 
 /** Requests of a segment, in this order. */
 typedef struct mca_coll_umrddt_reduce_slot_t {
