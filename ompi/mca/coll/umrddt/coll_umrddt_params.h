@@ -37,8 +37,8 @@
       "their buffers in GPU memory; false: through system memory. The same in all processes") \
     X(SIZE, direct_min, 6, 4096, 1, SIZE_MAX, \
       "Parts of a collective with fewer bytes go through system memory, without an " \
-      "agreement of the processes, but for some of few processes on one node. The same in all " \
-      "processes") \
+      "agreement of the processes. Exceptions: few processes on one node. The same " \
+      "in all processes") \
     X(UINT, direct_messages, 9, 64, 1, INT_MAX, \
       "Messages from GPU to GPU that a collective has in progress, in each direction. The same " \
       "in all processes") \
