@@ -86,12 +86,13 @@ static void usage(FILE *file)
         "umrddt can use nothing; 2 wrong option; 3 Open MPI does not find the components.\n");
 }
 
-/* Remove the variables of the job, so that each started process is a job of its own. */
+/* Remove the variables of the job, so that each started process is a job of its own. With those of
+ * srun alone, Open MPI 4.1 takes a process for a task of srun whose PMIx is missing. */
 void info_leave_job(void)
 {
     static const char *const prefixes[] = {
-        "PMIX_",          "PRTE_LAUNCHED", "OMPI_COMM_WORLD_",  "OMPI_MCA_ess",
-        "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE"};
+        "PMIX_",          "PRTE_LAUNCHED", "OMPI_COMM_WORLD_",   "OMPI_MCA_ess",
+        "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE", "SLURM_"};
     size_t i, k;
 
     for (i = 0; NULL != environ[i];) {

@@ -170,4 +170,5 @@ fi
 # Within a job, each process is a job of its own.
 "$limit" --part 200 umrddt_sim mpirun -n 2 umrddt_info --selftest >"$work/out" 2>"$work/err" || bad "in a job: exit status $?"
 [ "$(grep -c '^mlx5_0:1: usable' "$work/out")" -eq 2 ] || bad "in a job: not both processes tell"
+info "a task of srun" 0 "" "SLURM_STEP_ID=0 SLURM_NODELIST=h1 SLURM_JOBID=1" "" "^  pml/umrddt works"
 finish

@@ -33,9 +33,12 @@
  * the present one. */
 static uintptr_t collection = 0, started = 0, joined = 0;
 
+/** The fence of the collection "joined" succeeded: every process has published its data. */
+static bool complete = false;
+
 static void on_joined(int status, void *which)
 {
-    (void) status; /* the processes that are missing have no data */
+    complete = 0 == status;
     __atomic_store_n(&joined, (uintptr_t) which, __ATOMIC_RELEASE);
 }
 
@@ -86,8 +89,9 @@ static bool publish(char *key, void *data, size_t size)
 #endif
 }
 
-/** Get the data of a process, if it has arrived at this node. @return NULL: it has not; free it */
-static void *fetch(const char *key, uint32_t rank, size_t size)
+/** Get the data of a process; free them. If it has published them, wait: the fence of Open MPI
+ * 5.0.7 leaves the data of other nodes there. @return NULL: they have not arrived at this node */
+static void *fetch(const char *key, uint32_t rank, size_t size, bool published)
 {
     opal_process_name_t name = {OPAL_PROC_MY_NAME.jobid, rank};
     uint8_t *data = NULL;
@@ -95,11 +99,29 @@ static void *fetch(const char *key, uint32_t rank, size_t size)
     int rc;
 
 #if UMRDDT_OPAL_RELEASE >= 500
-    OPAL_MODEX_RECV_STRING_IMMEDIATE(rc, key, &name, &data, &length);
+    int patience = PATIENCE;
+    pmix_value_t *value = NULL;
+    pmix_info_t option;
+    pmix_proc_t proc;
+
+    OPAL_PMIX_CONVERT_NAME(&proc, &name);
+    if (published) {
+        PMIX_INFO_LOAD(&option, PMIX_TIMEOUT, &patience, PMIX_INT);
+    } else {
+        PMIX_INFO_LOAD(&option, PMIX_IMMEDIATE, NULL, PMIX_BOOL);
+    }
+    rc = PMIx_Get(&proc, key, &option, 1, &value);
+    if (PMIX_SUCCESS == rc) {
+        data = (uint8_t *) value->data.bo.bytes;
+        length = value->data.bo.size;
+        value->data.bo.bytes = NULL;
+        PMIX_VALUE_RELEASE(value);
+    }
 #else
     opal_value_t *value = NULL, *immediate = OBJ_NEW(opal_value_t);
     opal_list_t options;
 
+    (void) published;
     OBJ_CONSTRUCT(&options, opal_list_t);
     immediate->key = strdup(OPAL_PMIX_IMMEDIATE);
     immediate->type = OPAL_BOOL;
@@ -129,6 +151,7 @@ uint32_t mca_pml_umrddt_gather(void *mine, size_t size, mca_pml_umrddt_gathered_
     const uint32_t rank = OPAL_PROC_MY_NAME.vpid;
     struct timespec now, end;
     uint32_t found = 1;
+    bool published;
     char key[64];
 
     if (!umrddt_job_size(job) || rank >= *job) {
@@ -152,14 +175,17 @@ uint32_t mca_pml_umrddt_gather(void *mine, size_t size, mca_pml_umrddt_gathered_
     } while (
         collection != __atomic_load_n(&joined, __ATOMIC_ACQUIRE)
         && (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec)));
+    published = collection == __atomic_load_n(&joined, __ATOMIC_ACQUIRE) && complete;
     for (uint32_t other = 1; 0 == rank && other < *job; ++other) {
-        void *theirs = fetch(key, other, size);
+        void *theirs = fetch(key, other, size, published);
 
-        if (NULL != theirs) {
-            each(other, theirs, context);
-            free(theirs);
-            ++found;
+        if (NULL == theirs) {
+            published = false; /* wait only once for data that do not come */
+            continue;
         }
+        each(other, theirs, context);
+        free(theirs);
+        ++found;
     }
     return found;
 }
