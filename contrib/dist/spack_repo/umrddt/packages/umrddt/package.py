@@ -11,15 +11,21 @@ from spack.package import *
 
 
 class Umrddt(AutotoolsPackage):
-    """Components for Open MPI that send MPI derived datatypes without packing: by UMR mkeys of ConnectX HCAs, by CUDA
-    IPC, or packed by GPUs."""
+    """Components for Open MPI that send MPI derived datatypes without packing: by UMR mkeys of
+    ConnectX HCAs, by CUDA IPC, or packed by GPUs."""
 
-    git = "file://" + os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), *[os.pardir] * 6))
+    git = "file://" + os.path.realpath(
+        os.path.join(os.path.dirname(os.path.realpath(__file__)), *[os.pardir] * 6)
+    )
     license("BSD-3-Clause")
 
     version("main", branch="main")
 
-    variant("cuda", default=False, description="Compile the kernels for GPUs (the driver is found at run time in any case)")
+    variant(
+        "cuda",
+        default=False,
+        description="Compile the kernels for GPUs (the driver is found at run time in any case)",
+    )
 
     depends_on("c", type="build")
     depends_on("autoconf@2.69:", type="build")
@@ -51,10 +57,15 @@ class Umrddt(AutotoolsPackage):
         return args
 
     def setup_run_environment(self, env: EnvironmentModifications) -> None:
-        # The variable replaces Open MPI's default, so it also names Open MPI's own directory. That is not always below
-        # prefix.lib: Debian's, used as an external package, is not.
+        # The variable replaces Open MPI's default, so it also names Open MPI's own directory. That
+        # is not always below prefix.lib: Debian's, used as an external package, is not.
         ompi_info = Executable(join_path(self.spec["openmpi"].prefix.bin, "ompi_info"))
         own = ompi_info("--path", "pkglibdir", "--parsable", output=str).strip().rpartition(":")[2]
-        env.set("OMPI_MCA_mca_base_component_path", ":".join([join_path(self.prefix.lib, "openmpi"), own]))
+        env.set(
+            "OMPI_MCA_mca_base_component_path",
+            ":".join([join_path(self.prefix.lib, "openmpi"), own]),
+        )
         if self.spec.satisfies("^openmpi@5.0"):
-            env.set("PMIX_MCA_mca_base_component_path", join_path(self.spec["pmix"].prefix.lib, "pmix"))
+            env.set(
+                "PMIX_MCA_mca_base_component_path", join_path(self.spec["pmix"].prefix.lib, "pmix")
+            )
