@@ -1,7 +1,7 @@
 # Copyright (c) 2026      The umrddt authors. All rights reserved.
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
-"""Spack's own Open MPI, with the headers of its inside, which umrddt's components are compiled with."""
+"""Spack's own Open MPI with devel headers, which umrddt's components are compiled with."""
 
 from spack_repo.builtin.packages.openmpi.package import Openmpi as BuiltinOpenmpi
 
