@@ -24,6 +24,7 @@ enum {
     ROOM = PIECES * LENGTH * 2,
     STAYS = 2048,   /* bytes of closed endpoints: ours, and the other one's */
     MOST_TRIES = 6, /* messages that do without */
+    FIRST = 4,      /* the same after a failure, the first time (btl_umr_rebuilds) */
     CLOSES = 127    /* of a lane */
 };
 
@@ -323,11 +324,51 @@ static void closed_often(void)
     harness_connect();
 }
 
+/** A broken queue pair makes room, too. It is replaced when its back-off has passed, and not
+ * earlier. */
+static void broken_makes_room(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    uint64_t closed = stats->peers_closed;
+    mca_btl_umr_endpoint_t *old = harness.endpoint;
+    int lacked = 0, passes = 0;
+
+    other_name = scale_name(0);
+    one_message(0, 1);
+    harness.hca->endpoint_break(old);
+    while (OPAL_SUCCESS != harness.hca->endpoint_get(other_name, &other)) {
+        CHECK(10000 > ++passes, "there is no room for another one");
+        if (0 == passes % 100) {
+            room_later(2);
+        }
+        harness_progress(); /* its last completions and events */
+    }
+    CHECK(1 == stats->endpoints_now, "%llu queue pairs", (unsigned long long) stats->endpoints_now);
+    CHECK(closed + 1 == stats->peers_closed, "%llu closed",
+          (unsigned long long) stats->peers_closed);
+    harness_barrier();
+    while (!envelope(0)) {
+        CHECK(MOST_TRIES + FIRST > lacked++, "not replaced");
+        room_later(2);
+        harness_progress_for(0.01);
+    }
+    CHECK(FIRST - 1 <= lacked, "replaced after %d messages", lacked);
+    CHECK(old != harness.endpoint && harness.hca->endpoint_broken(old), "it is not broken");
+    CHECK(1 == stats->endpoints_now, "%llu queue pairs", (unsigned long long) stats->endpoints_now);
+    CHECK_RC(OPAL_ERR_UNREACH, harness.hca->fin_reserve(old));
+    one_message(1, 2);
+    one_message(0, 3);
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 const struct test room_tests[] = {
     {"closed_in_turn", closed_in_turn},
     {"open_while_used", open_while_used},
     {"old_answer", old_answer},
     {"closed_often", closed_often},
+    {"broken_makes_room", broken_makes_room},
     {"closed_hca_fails", closed_hca_fails},
     {NULL, NULL},
 };
