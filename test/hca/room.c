@@ -25,6 +25,8 @@ enum {
     STAYS = 2048,   /* bytes of closed endpoints: ours, and the other one's */
     MOST_TRIES = 6, /* messages that do without */
     FIRST = 4,      /* the same after a failure, the first time (btl_umr_rebuilds) */
+    IN_USE = 10,    /* more often than a queue pair is rebuilt by default */
+    MANY = 100,     /* far fewer than after so many failures */
     CLOSES = 127    /* of a lane */
 };
 
@@ -324,6 +326,41 @@ static void closed_often(void)
     harness_connect();
 }
 
+/** One side closes its queue pair, and the other one's expects a FIN: it breaks, and is replaced
+ * after few messages. This is no failure, however often it happens. */
+static void followed_in_use(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+
+    other_name = scale_name(0);
+    for (int round = 0; round < IN_USE; ++round) {
+        mca_btl_umr_endpoint_t *old = harness.endpoint;
+        int from = round % 2, tries = 0;
+
+        one_message(from, 1 + (unsigned) round);
+        if (from == harness.rank) {
+            close_for_other();
+        } else {
+            CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(old));
+        }
+        harness_barrier();
+        while (!envelope(from)) {
+            CHECK(MANY > tries++, "round %d: not open again", round);
+            room_later(2);
+            harness_progress_for(0.02); /* the broken one's last completions and events */
+        }
+        CHECK(from == harness.rank || harness.hca->endpoint_broken(old),
+              "round %d: it was not in use", round);
+        CHECK(1 == stats->endpoints_now, "round %d: %llu queue pairs", round,
+              (unsigned long long) stats->endpoints_now);
+    }
+    one_message(0, 1000);
+    CHECK(0 == stats->errors, "%llu errors", (unsigned long long) stats->errors);
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 /** A broken queue pair makes room, too. It is replaced when its back-off has passed, and not
  * earlier. */
 static void broken_makes_room(void)
@@ -348,7 +385,7 @@ static void broken_makes_room(void)
           (unsigned long long) stats->peers_closed);
     harness_barrier();
     while (!envelope(0)) {
-        CHECK(MOST_TRIES + FIRST > lacked++, "not replaced");
+        CHECK(MANY > lacked++, "not replaced");
         room_later(2);
         harness_progress_for(0.01);
     }
@@ -368,6 +405,7 @@ const struct test room_tests[] = {
     {"open_while_used", open_while_used},
     {"old_answer", old_answer},
     {"closed_often", closed_often},
+    {"followed_in_use", followed_in_use},
     {"broken_makes_room", broken_makes_room},
     {"closed_hca_fails", closed_hca_fails},
     {NULL, NULL},

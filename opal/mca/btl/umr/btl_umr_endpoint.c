@@ -517,6 +517,17 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
                         rebuild->tries);
 }
 
+void mca_btl_umr_endpoint_abandon(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (endpoint->broken) {
+        return;
+    }
+    endpoint_end(endpoint);
+    mca_btl_umr_rebuild_later(&endpoint->lane->rebuild);
+    MCA_BTL_UMR_VERBOSE(QP, "rank %u: %s: queue pair %u given up", endpoint->peer->name.vpid,
+                        endpoint->hca->device.name, endpoint->sq.qp->qp_num);
+}
+
 void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca)
 {
     for (int i = 0; i < opal_pointer_array_get_size(&hca->endpoints); ++i) {

@@ -128,6 +128,12 @@ void mca_btl_umr_endpoint_break(mca_btl_umr_endpoint_t *endpoint);
 /** Break an endpoint: queue pair to ERR; complete the puts that can end. Lock held. */
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint);
 
+/**
+ * The same, for a reason that may be the end of the peer's queue pair, closed to make room: it does
+ * not count as a failure. Lock held.
+ */
+void mca_btl_umr_endpoint_abandon(mca_btl_umr_endpoint_t *endpoint);
+
 /** The endpoint with this queue pair number, or NULL. Lock held. */
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_hca_t *hca, uint32_t qpn);
 

@@ -121,7 +121,11 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
         return;
     }
     dead = !mca_btl_umr_lane_works(lane) && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
-    mca_btl_umr_endpoint_fail(endpoint);
+    if (0 < mca_btl_umr_params.max_peers) {
+        mca_btl_umr_endpoint_abandon(endpoint);
+    } else {
+        mca_btl_umr_endpoint_fail(endpoint);
+    }
     if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
         lane->wanted = generation + 1; /* the peer is going to give its endpoint up */
     }
@@ -160,6 +164,16 @@ static void give_up(mca_btl_umr_endpoint_t *endpoint)
     }
 }
 
+/** The peer has an earlier one. */
+static void not_followed(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (endpoint->replaces) {
+        mca_btl_umr_endpoint_fail(endpoint);
+    } else {
+        mca_btl_umr_endpoint_abandon(endpoint); /* the peer's was in use when this one was closed */
+    }
+}
+
 void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs)
 {
@@ -179,8 +193,10 @@ void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
         }
     } else if (later) {
         give_up(endpoint);
-    } else if (generation == endpoint->generation || !endpoint->connected) {
+    } else if (generation == endpoint->generation) {
         mca_btl_umr_endpoint_fail(endpoint);
+    } else if (!endpoint->connected) {
+        not_followed(endpoint);
     }
     if (generation > lane->wanted) {
         lane->wanted = generation;

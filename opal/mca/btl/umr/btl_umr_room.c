@@ -26,7 +26,7 @@
  *                                    ----->    close g here too (refused); the next message: g + 1
  *
  * It is no failure: no back-off begins. If the remote side has a message under way, its end breaks,
- * which counts there. A broken endpoint makes room, too, as soon
+ * and both wait for some messages (btl_umr_rebuild.c). A broken endpoint makes room, too, as soon
  * as its queue pair can cause no more events. It keeps its back-off. A lane is closed for half of
  * the generations; then its queue pair stays, and the other half is for failures. So the memory of
  * closed endpoints is bounded, too: they stay, since callers may hold a pointer.
