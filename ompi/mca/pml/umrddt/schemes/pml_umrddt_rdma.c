@@ -257,11 +257,9 @@ static void all_by_base(mca_pml_umrddt_recv_state_t state, uint64_t *reason)
     }
 }
 
-bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage, uint64_t given,
-                                 const mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage, uint64_t given)
 {
     const uint64_t now = mca_pml_umrddt_time(), passed = now - shortage->looked;
-    const mca_pml_umrddt_recv_state_t state = recv->state;
 
     shortage->looked = now;
     if (given != shortage->given) {
@@ -269,7 +267,15 @@ bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage, uint64_t g
         shortage->lasted = 0;
     }
     shortage->lasted += passed < STARVED_PASS ? passed : STARVED_PASS;
-    if (STARVED > shortage->lasted) {
+    return STARVED <= shortage->lasted;
+}
+
+bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage, uint64_t given,
+                                 const mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    const mca_pml_umrddt_recv_state_t state = recv->state;
+
+    if (!mca_pml_umrddt_rdma_shortage(shortage, given)) {
         return false;
     }
     shortage->lasted -= STARVED / 16; /* not in each pass */

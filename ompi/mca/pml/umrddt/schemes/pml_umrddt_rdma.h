@@ -118,6 +118,9 @@ typedef struct mca_pml_umrddt_shortage_t {
     uint64_t lasted; /**< progress since one was given out, nanoseconds */
 } mca_pml_umrddt_shortage_t;
 
+/** A receive finds none. @return true: none was given out for long, with @p given so far */
+bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage, uint64_t given);
+
 /**
  * A receive finds none, and waits in its present state. If none was given out for long, receives in
  * this state fall back to the base PML, unless their senders have others under way: the holders may
