@@ -24,6 +24,9 @@ enum {
     ROOM = PIECES * LENGTH * 2,
     STAYS = 2048,   /* bytes of closed endpoints: ours, and the other one's */
     MOST_TRIES = 6, /* messages that do without */
+    FIRST = 4,      /* the same after a failure, the first time (btl_umr_rebuilds) */
+    IN_USE = 10,    /* more often than a queue pair is rebuilt by default */
+    MANY = 100,     /* far fewer than after so many failures */
     CLOSES = 127    /* of a lane */
 };
 
@@ -323,11 +326,87 @@ static void closed_often(void)
     harness_connect();
 }
 
+/** One side closes its queue pair, and the other one's expects a FIN: it breaks, and is replaced
+ * after few messages. This is no failure, however often it happens. */
+static void followed_in_use(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+
+    other_name = scale_name(0);
+    for (int round = 0; round < IN_USE; ++round) {
+        mca_btl_umr_endpoint_t *old = harness.endpoint;
+        int from = round % 2, tries = 0;
+
+        one_message(from, 1 + (unsigned) round);
+        if (from == harness.rank) {
+            close_for_other();
+        } else {
+            CHECK_RC(OPAL_SUCCESS, harness.hca->fin_reserve(old));
+        }
+        harness_barrier();
+        while (!envelope(from)) {
+            CHECK(MANY > tries++, "round %d: not open again", round);
+            room_later(2);
+            harness_progress_for(0.02); /* the broken one's last completions and events */
+        }
+        CHECK(from == harness.rank || harness.hca->endpoint_broken(old),
+              "round %d: it was not in use", round);
+        CHECK(1 == stats->endpoints_now, "round %d: %llu queue pairs", round,
+              (unsigned long long) stats->endpoints_now);
+    }
+    one_message(0, 1000);
+    CHECK(0 == stats->errors, "%llu errors", (unsigned long long) stats->errors);
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
+/** A broken queue pair makes room, too. It is replaced when its back-off has passed, and not
+ * earlier. */
+static void broken_makes_room(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    uint64_t closed = stats->peers_closed;
+    mca_btl_umr_endpoint_t *old = harness.endpoint;
+    int lacked = 0, passes = 0;
+
+    other_name = scale_name(0);
+    one_message(0, 1);
+    harness.hca->endpoint_break(old);
+    while (OPAL_SUCCESS != harness.hca->endpoint_get(other_name, &other)) {
+        CHECK(10000 > ++passes, "there is no room for another one");
+        if (0 == passes % 100) {
+            room_later(2);
+        }
+        harness_progress(); /* its last completions and events */
+    }
+    CHECK(1 == stats->endpoints_now, "%llu queue pairs", (unsigned long long) stats->endpoints_now);
+    CHECK(closed + 1 == stats->peers_closed, "%llu closed",
+          (unsigned long long) stats->peers_closed);
+    harness_barrier();
+    while (!envelope(0)) {
+        CHECK(MANY > lacked++, "not replaced");
+        room_later(2);
+        harness_progress_for(0.01);
+    }
+    CHECK(FIRST - 1 <= lacked, "replaced after %d messages", lacked);
+    CHECK(old != harness.endpoint && harness.hca->endpoint_broken(old), "it is not broken");
+    CHECK(1 == stats->endpoints_now, "%llu queue pairs", (unsigned long long) stats->endpoints_now);
+    CHECK_RC(OPAL_ERR_UNREACH, harness.hca->fin_reserve(old));
+    one_message(1, 2);
+    one_message(0, 3);
+    harness_disconnect();
+    free(other_name);
+    harness_connect();
+}
+
 const struct test room_tests[] = {
     {"closed_in_turn", closed_in_turn},
     {"open_while_used", open_while_used},
     {"old_answer", old_answer},
     {"closed_often", closed_often},
+    {"followed_in_use", followed_in_use},
+    {"broken_makes_room", broken_makes_room},
     {"closed_hca_fails", closed_hca_fails},
     {NULL, NULL},
 };

@@ -20,9 +20,10 @@ hca "a bound on peers, and threads" "" "--mca btl_umr_max_peers 8" bound_of_thre
 hca "room for another peer, and threads" "" "--mca btl_umr_max_peers 1" closed_in_turn
 unset HCA_THREADS
 hca "room for another peer" "" "--mca btl_umr_max_peers 1" closed_in_turn open_while_used \
-    old_answer closed_often
+    old_answer closed_often followed_in_use broken_makes_room
 hca "the same with two devices" devices=2 "--mca btl_umr_max_peers 1" closed_hca_fails
-hca "the same on RoCE, receives not shared" link=eth "--mca btl_umr_max_peers 1 --mca btl_umr_srq_depth 0" closed_in_turn
+hca "the same on RoCE, receives not shared" link=eth "--mca btl_umr_max_peers 1 --mca btl_umr_srq_depth 0" closed_in_turn \
+    followed_in_use broken_makes_room
 UMRDDT_TEST_PEERS=64
 hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers
 hca "a device without shared receives" srqs=0 "" many_peers fin_credits

@@ -23,7 +23,9 @@
  *   - every message ends at both sides, by the HCA or by the base PML, once;
  *   - endpoints that are connected to each other are of one generation;
  *   - when nothing fails any more, the fourth message from either side goes by the HCA, unless the attempts are used up; also
- *     while an envelope of before waits for its receive.
+ *     while an envelope of before waits for its receive;
+ *   - a side counts no failure where none happens (FAULTS=0), whatever is closed. (With MESSAGES=2. With more, it may try
+ *     again before the other side has polled all of its completions, which counts.)
  *
  * -DBREAK_n takes one of the rules out; see run_spin. Each of them must make the check fail.
  */
@@ -55,6 +57,7 @@ byte puts[2];     /* in flight */
 byte receives[2]; /* FINs that have come and were not polled */
 byte expected[2]; /* FINs, by the last endpoint */
 int closed[2];    /* a bit for each generation that was closed */
+bool replaces[2]; /* it was created in place of one that was not closed */
 
 chan rts[ALL] = [1] of { byte };                /* the generation of address */
 /* reply_kind, the generation of address, there is one, and it has the packet sequence number 0 */
@@ -91,6 +94,15 @@ inline endpoint_fail(side, gen)
     fi
 }
 
+/* mca_btl_umr_endpoint_abandon: the same, and no failure */
+inline endpoint_abandon(side, gen)
+{
+    if
+    :: gen == generation[side] -> broken[side] = true
+    :: else -> skip
+    fi
+}
+
 /* mca_btl_umr_endpoint_close, of the last endpoint, which may be closed */
 inline endpoint_close(side)
 {
@@ -112,7 +124,7 @@ inline endpoint_new(side, gen)
 inline reopen(side, gen)
 {
     if
-    :: endpoint_new(side, gen)
+    :: endpoint_new(side, gen); replaces[side] = false
     :: !quiet -> skip
     fi
 }
@@ -142,7 +154,8 @@ inline replace(side, gen)
             fi
         }
 #endif
-        endpoint_new(side, gen)
+        endpoint_new(side, gen);
+        replaces[side] = true
     :: else -> skip
     fi
 }
@@ -170,7 +183,11 @@ inline endpoint_follow(side, gen)
     :: CLOSED(side, generation[side]) -> reopen(side, gen)
     :: else ->
 #ifndef BREAK_4
+#if CLOSES && !defined(BREAK_7)
+        endpoint_abandon(side, generation[side]);
+#else
         endpoint_fail(side, generation[side]);
+#endif
 #endif
         if
         :: broken[side] -> replace(side, gen)
@@ -223,7 +240,15 @@ inline endpoint_refused(side, own, gen, psn_0)
 #ifndef BREAK_3
     :: !psn_0 && gen > own && !CLOSED(side, own) -> endpoint_fail(side, own)
 #endif
-    :: !psn_0 && gen < own && own == generation[side] && !connected[side] -> endpoint_fail(side, own)
+    :: !psn_0 && gen < own && own == generation[side] && !connected[side] ->
+        if
+#ifndef BREAK_8
+        :: !replaces[side] -> endpoint_abandon(side, own)
+        :: replaces[side] -> endpoint_fail(side, own)
+#else
+        :: endpoint_fail(side, own)
+#endif
+        fi
     :: else -> skip
     fi;
 #ifndef BREAK_3
@@ -432,6 +457,7 @@ init
         }
         assert(by_hca[MESSAGES + k * LAST + LAST - 1] || tries[0] > TRIES || tries[1] > TRIES)
     }
+    assert(FAULTS > 0 || MESSAGES > 2 || tries[0] + tries[1] == 0);
     if
     :: unmatched -> run Receiver(MESSAGES - 1); over == 2 * ALL
     :: else -> skip

@@ -13,6 +13,7 @@
  *
  * Rank 1 starts more sends to rank 0 than may be pending at a time. It does not call MPI until rank
  * 0 has the messages of all other ranks, which are sent only after rank 0 has seen those of rank 1.
+ * Mode "several": all ranks but 0 and the last one do as rank 1.
  */
 
 #include "layouts.h"
@@ -22,20 +23,20 @@
 
 #define MESSAGES 12
 #define BYTES    40000
-#define SLOW     1
 
 /* Seconds within which rank 0 must have the messages of the others. */
 #define PATIENCE 60
 
 /* Shared memory for synchronisation of the ranks without MPI. */
 enum {
-    SENDS_BEGUN, /* set by rank 1 */
+    SENDS_BEGUN, /* by slow ranks, in all rounds */
     GO,          /* the others may send */
     ALL_HERE,    /* rank 0 has their messages */
     FLAGS
 };
 
 static int *flags;
+static int slow_ranks = 1; /* from rank 1 on */
 
 static void set(int flag, int value)
 {
@@ -52,7 +53,8 @@ static void await(int flag, int value)
 {
     for (long turns = 0; !is(flag, value); ++turns) {
         if (PATIENCE * 1000 < turns) {
-            mpitest_fail(__FILE__, __LINE__, "rank 0 is held up by rank %d, which computes", SLOW);
+            mpitest_fail(__FILE__, __LINE__, "rank 0 is held up by ranks 1 to %d, which compute",
+                         slow_ranks);
         }
         mpitest_sleep(1000);
     }
@@ -70,11 +72,11 @@ static void send_slowly(uint64_t key, int round)
 
     for (int i = 0; i < MESSAGES; ++i) {
         messages[i] = mpitest_message(MPITEST_COARSE, BYTES, (uint64_t) i);
-        mpitest_fill(messages[i]->buffer, key_of(key, SLOW, i));
+        mpitest_fill(messages[i]->buffer, key_of(key, mpitest.rank, i));
         MPI_OK(
             MPI_Isend(messages[i]->addr, 1, messages[i]->type, 0, i, MPI_COMM_WORLD, &requests[i]));
     }
-    set(SENDS_BEGUN, round);
+    (void) __atomic_fetch_add(&flags[SENDS_BEGUN], 1, __ATOMIC_ACQ_REL);
     await(ALL_HERE, round);
     MPI_OK(MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE));
     for (int i = 0; i < MESSAGES; ++i) {
@@ -94,33 +96,33 @@ static void send_after(uint64_t key, int round)
 
 static void receive_all(uint64_t key, int round)
 {
-    int others = mpitest.size - 2, flag = 0;
-    mpitest_message_t **messages = malloc((size_t) (MESSAGES + others) * sizeof(*messages));
-    MPI_Request *requests = malloc((size_t) (MESSAGES + others) * sizeof(*requests));
+    int early = MESSAGES * slow_ranks, all = early + mpitest.size - 1 - slow_ranks, flag = 0;
+    mpitest_message_t **messages = malloc((size_t) all * sizeof(*messages));
+    MPI_Request *requests = malloc((size_t) all * sizeof(*requests));
+    int *sources = malloc((size_t) all * sizeof(*sources));
 
-    for (int i = 0; i < MESSAGES + others; ++i) {
+    for (int i = 0; i < all; ++i) {
+        sources[i] = i < early ? 1 + i / MESSAGES : 1 + slow_ranks + i - early;
         messages[i] = mpitest_message(MPITEST_IRREGULAR, BYTES, (uint64_t) i);
-        MPI_OK(MPI_Irecv(messages[i]->addr, 1, messages[i]->type,
-                         i < MESSAGES ? SLOW : SLOW + 1 + i - MESSAGES, i < MESSAGES ? i : MESSAGES,
-                         MPI_COMM_WORLD, &requests[i]));
+        MPI_OK(MPI_Irecv(messages[i]->addr, 1, messages[i]->type, sources[i],
+                         i < early ? i % MESSAGES : MESSAGES, MPI_COMM_WORLD, &requests[i]));
     }
-    /* Probe the messages that rank 1 has started; no event reports that all were seen. */
-    for (int i = 0; i < 100 || !is(SENDS_BEGUN, round); ++i) {
-        MPI_OK(MPI_Testall(MESSAGES, requests, &flag, MPI_STATUSES_IGNORE));
+    /* Probe the messages that slow ranks have started; no event reports that all were seen. */
+    for (int i = 0; i < 100 || !is(SENDS_BEGUN, round * slow_ranks); ++i) {
+        MPI_OK(MPI_Testall(early, requests, &flag, MPI_STATUSES_IGNORE));
         mpitest_sleep(1000);
     }
     set(GO, round);
-    MPI_OK(MPI_Waitall(others, requests + MESSAGES, MPI_STATUSES_IGNORE));
+    MPI_OK(MPI_Waitall(all - early, requests + early, MPI_STATUSES_IGNORE));
     set(ALL_HERE, round);
-    MPI_OK(MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE));
-    for (int i = 0; i < MESSAGES + others; ++i) {
-        VERIFY(messages[i]->buffer,
-               i < MESSAGES ? key_of(key, SLOW, i) : key_of(key, SLOW + 1 + i - MESSAGES, 0),
-               BYTES);
+    MPI_OK(MPI_Waitall(early, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < all; ++i) {
+        VERIFY(messages[i]->buffer, key_of(key, sources[i], i < early ? i % MESSAGES : 0), BYTES);
         mpitest_message_free(messages[i]);
     }
     free(messages);
     free(requests);
+    free(sources);
 }
 
 static void slow(uint64_t *state)
@@ -131,7 +133,7 @@ static void slow(uint64_t *state)
     ++round;
     if (0 == mpitest.rank) {
         receive_all(key, round);
-    } else if (SLOW == mpitest.rank) {
+    } else if (slow_ranks >= mpitest.rank) {
         send_slowly(key, round);
     } else {
         send_after(key, round);
@@ -150,6 +152,7 @@ int main(int argc, char **argv)
     if (3 > mpitest.size) {
         mpitest_skip("needs three ranks");
     }
+    slow_ranks = mpitest_has("several") ? mpitest.size - 2 : 1;
     MPI_OK(MPI_Win_allocate_shared(0 == mpitest.rank ? bytes : 0, sizeof(int), MPI_INFO_NULL,
                                    MPI_COMM_WORLD, &flags, &window));
     MPI_OK(MPI_Win_shared_query(window, 0, &bytes, &unit, &flags));

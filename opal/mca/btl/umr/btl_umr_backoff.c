@@ -58,6 +58,12 @@ bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done)
     return 0 < mca_btl_umr_params.rebuilds && mca_btl_umr_params.rebuilds < rebuild->tries;
 }
 
+void mca_btl_umr_rebuild_later(mca_btl_umr_rebuild_t *rebuild)
+{
+    rebuild->tries = 0 < rebuild->tries ? rebuild->tries : 1;
+    rebuild->lacked = 0;
+}
+
 bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild)
 {
     unsigned int patience;

@@ -43,6 +43,10 @@ typedef struct mca_btl_umr_rebuild_t {
  */
 bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done);
 
+/** A queue pair was given up without a failure: the back-off begins again, at its first step if no
+ * failure came before. */
+void mca_btl_umr_rebuild_later(mca_btl_umr_rebuild_t *rebuild);
+
 /**
  * Count a message that needs the queue pair. @return true: it may be rebuilt now; tries does not
  * change

@@ -346,10 +346,29 @@ int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane
     return OPAL_SUCCESS;
 }
 
+bool mca_btl_umr_endpoint_drained(const mca_btl_umr_endpoint_t *endpoint)
+{
+    return endpoint->broken && !endpoint->connecting
+           && (!endpoint->connected
+               || (endpoint->sq.posted == endpoint->sq.done
+                   && opal_list_is_empty((opal_list_t *) &endpoint->puts) && !endpoint->draining
+                   && 0 == endpoint->receives));
+}
+
+bool mca_btl_umr_endpoint_spent(const mca_btl_umr_endpoint_t *endpoint)
+{
+    return mca_btl_umr_endpoint_drained(endpoint)
+           && (NULL == endpoint->hca->receives.srq || !endpoint->connected
+               || endpoint->last_receive);
+}
+
 void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
 
+    if (NULL == endpoint->sq.qp) {
+        return;
+    }
     (void) opal_hash_table_remove_value_uint32(&hca->endpoints_by_qpn, endpoint->sq.qp->qp_num);
     mca_btl_umr_qp_destroy(hca, &endpoint->sq);
     endpoint->cq->room += endpoint->cq_need;
@@ -466,6 +485,19 @@ bool mca_btl_umr_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
     return __atomic_load_n(&endpoint->broken, __ATOMIC_RELAXED);
 }
 
+/** Break an endpoint that is not broken. */
+static void endpoint_end(mca_btl_umr_endpoint_t *endpoint)
+{
+    __atomic_store_n(&endpoint->broken, true, __ATOMIC_RELAXED);
+    if (endpoint->probing) {
+        mca_btl_umr_probe_end(endpoint);
+    }
+    (void) mca_btl_umr_lane_works(endpoint->lane); /* later endpoints have no FINs yet */
+    if (!endpoint->connecting) {
+        endpoint_stop(endpoint);
+    }
+}
+
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
@@ -474,11 +506,7 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     if (endpoint->broken) {
         return;
     }
-    __atomic_store_n(&endpoint->broken, true, __ATOMIC_RELAXED);
-    if (endpoint->probing) {
-        mca_btl_umr_probe_end(endpoint);
-    }
-    (void) mca_btl_umr_lane_works(endpoint->lane); /* later endpoints have no FINs yet */
+    endpoint_end(endpoint);
     if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
         MCA_BTL_UMR_LOG(
             hca, "the queue pair to %s has failed %u times in a row: it is not replaced any more",
@@ -487,9 +515,17 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     MCA_BTL_UMR_VERBOSE(LANE, "rank %u: %s: queue pair %u broke (failure %u in a row)",
                         endpoint->peer->name.vpid, hca->device.name, endpoint->sq.qp->qp_num,
                         rebuild->tries);
-    if (!endpoint->connecting) {
-        endpoint_stop(endpoint);
+}
+
+void mca_btl_umr_endpoint_abandon(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (endpoint->broken) {
+        return;
     }
+    endpoint_end(endpoint);
+    mca_btl_umr_rebuild_later(&endpoint->lane->rebuild);
+    MCA_BTL_UMR_VERBOSE(QP, "rank %u: %s: queue pair %u given up", endpoint->peer->name.vpid,
+                        endpoint->hca->device.name, endpoint->sq.qp->qp_num);
 }
 
 void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca)

@@ -36,7 +36,7 @@ struct mca_btl_umr_endpoint_t {
     uint32_t index;      /**< index in hca.endpoints */
     uint32_t generation; /**< 0: the first of the lane; see btl_umr_rebuild.c */
     bool replaces;       /**< created in place of a broken one that was not closed */
-    bool closed;         /**< broken, without a queue pair: closed to make room (btl_umr_room.c) */
+    bool closed;         /**< broken, without a queue pair, and no failure: see btl_umr_room.c */
     uint32_t seen;       /**< its writes and FINs at the last look of btl_umr_room.c */
     bool connecting;     /**< a thread connects it, without the lock */
     bool connected;
@@ -93,9 +93,15 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_b
 
 /**
  * Destroy the queue pair of a broken endpoint from which no more events can come. The endpoint
- * stays, since callers may hold a pointer to it. Lock held.
+ * stays, since callers may hold a pointer to it. No effect if it has none. Lock held.
  */
 void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint);
+
+/** True if it is broken, and nothing is under way. Lock held. */
+bool mca_btl_umr_endpoint_drained(const mca_btl_umr_endpoint_t *endpoint);
+
+/** True if it is drained, and its queue pair can cause no more events. Lock held. */
+bool mca_btl_umr_endpoint_spent(const mca_btl_umr_endpoint_t *endpoint);
 
 /** Break every endpoint of a failed HCA while other HCAs go on. Lock held. */
 void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca);
@@ -121,6 +127,12 @@ void mca_btl_umr_endpoint_break(mca_btl_umr_endpoint_t *endpoint);
 
 /** Break an endpoint: queue pair to ERR; complete the puts that can end. Lock held. */
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint);
+
+/**
+ * The same, for a reason that may be the end of the peer's queue pair, closed to make room: it does
+ * not count as a failure. Lock held.
+ */
+void mca_btl_umr_endpoint_abandon(mca_btl_umr_endpoint_t *endpoint);
 
 /** The endpoint with this queue pair number, or NULL. Lock held. */
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_hca_t *hca, uint32_t qpn);

@@ -44,6 +44,8 @@
  *
  * An endpoint that was closed to make room (btl_umr_room.c) is replaced in the same way, but by the
  * next message. Where nothing is under way, the other side closes its end instead of breaking it.
+ * Where something is, both sides wait for some messages, as after a failure, but neither counts
+ * one.
  *
  * The queue pair for mappings has no remote side: it is destroyed and created again, see
  * mca_btl_umr_keysets_recover.
@@ -59,84 +61,73 @@
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
 #include "opal/mca/btl/umr/btl_umr_room.h"
 
-bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
-{
-    return endpoint->broken && !endpoint->connecting
-           && (!endpoint->connected
-               || (endpoint->sq.posted == endpoint->sq.done && opal_list_is_empty(&endpoint->puts)
-                   && !endpoint->draining && 0 == endpoint->receives));
-}
-
 /** True if the HCA maps keys, or is the only one. One that failed may do so again after this. */
 static bool maps(mca_btl_umr_hca_t *hca)
 {
     return !hca->failed || 1 == mca_btl_umr.hca_count || mca_btl_umr_keysets_recover(hca);
 }
 
-/** Replace the broken endpoint of a lane by one of this generation. @return false: not now */
+/**
+ * Replace the broken endpoint of a lane by one of this generation, if the peer may have queue
+ * pairs.
+ *
+ * @return false: not now
+ */
 static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
 {
-    mca_btl_umr_hca_t *hca = lane->hca;
     mca_btl_umr_endpoint_t *old = lane->endpoint, *endpoint;
 
-    if (hca->lost || lane->making || !mca_btl_umr_endpoint_drained(old)
-        || MCA_BTL_UMR_GENERATION_MAX < generation || 0 == mca_btl_umr_params.rebuilds
-        || !maps(hca)) {
+    if (lane->hca->lost || lane->making || !mca_btl_umr_endpoint_drained(old)
+        || MCA_BTL_UMR_GENERATION_MAX < generation
+        || (!old->closed && 0 == mca_btl_umr_params.rebuilds) || !maps(lane->hca)
+        || !mca_btl_umr_room_enter(peer)) {
         return false;
     }
     endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
     if (NULL == endpoint) {
-        (void) mca_btl_umr_rebuild_failed(&lane->rebuild, 0);
+        if (!old->closed) {
+            (void) mca_btl_umr_rebuild_failed(&lane->rebuild, 0);
+        }
+        mca_btl_umr_room_leave(peer);
         return false;
     }
     __atomic_store_n(&lane->endpoint, endpoint, __ATOMIC_RELEASE);
-    if (NULL == hca->receives.srq || !old->connected || old->last_receive) {
+    if (mca_btl_umr_endpoint_spent(old)) {
         mca_btl_umr_endpoint_retire(old);
     }
     return true;
-}
-
-/** Replace the closed endpoint of a lane by one of this generation, if there is room. */
-static void reopen(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
-{
-    mca_btl_umr_endpoint_t *endpoint;
-
-    if (lane->hca->lost || lane->making || MCA_BTL_UMR_GENERATION_MAX < generation
-        || !maps(lane->hca) || !mca_btl_umr_room_enter(peer)) {
-        return;
-    }
-    endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
-    if (NULL != endpoint) {
-        __atomic_store_n(&lane->endpoint, endpoint, __ATOMIC_RELEASE);
-    } else {
-        mca_btl_umr_room_leave(peer);
-    }
 }
 
 void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     uint32_t generation = lane->endpoint->generation + 1;
 
-    generation = generation < lane->wanted ? lane->wanted : generation;
-    if (lane->endpoint->closed) {
-        reopen(peer, lane, generation);
-    } else if (mca_btl_umr_rebuild_due(&lane->rebuild)) {
-        (void) replace(peer, lane, generation);
+    if (lane->endpoint->closed || mca_btl_umr_rebuild_due(&lane->rebuild)) {
+        (void) replace(peer, lane, generation < lane->wanted ? lane->wanted : generation);
     }
 }
 
 void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                  uint32_t generation)
 {
-    if (mca_btl_umr_room_closes(lane->endpoint)) {
-        reopen(peer, lane, generation);
-    } else if (0 < mca_btl_umr_params.rebuilds) {
-        bool dead = !mca_btl_umr_lane_works(lane) && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
+    mca_btl_umr_endpoint_t *endpoint = lane->endpoint;
+    bool dead;
 
-        mca_btl_umr_endpoint_fail(lane->endpoint);
-        if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
-            lane->wanted = generation + 1; /* the peer is going to give its endpoint up */
-        }
+    if (mca_btl_umr_room_closes(endpoint)) {
+        (void) replace(peer, lane, generation);
+        return;
+    }
+    if (0 == mca_btl_umr_params.rebuilds) {
+        return;
+    }
+    dead = !mca_btl_umr_lane_works(lane) && MCA_BTL_UMR_LANE_DEAD <= lane->failures;
+    if (0 < mca_btl_umr_params.max_peers) {
+        mca_btl_umr_endpoint_abandon(endpoint);
+    } else {
+        mca_btl_umr_endpoint_fail(endpoint);
+    }
+    if ((dead || !replace(peer, lane, generation)) && lane->wanted <= generation) {
+        lane->wanted = generation + 1; /* the peer is going to give its endpoint up */
     }
 }
 
@@ -173,6 +164,16 @@ static void give_up(mca_btl_umr_endpoint_t *endpoint)
     }
 }
 
+/** The peer has an earlier one. */
+static void not_followed(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (endpoint->replaces) {
+        mca_btl_umr_endpoint_fail(endpoint);
+    } else {
+        mca_btl_umr_endpoint_abandon(endpoint); /* the peer's was in use when this one was closed */
+    }
+}
+
 void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs)
 {
@@ -192,8 +193,10 @@ void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
         }
     } else if (later) {
         give_up(endpoint);
-    } else if (generation == endpoint->generation || !endpoint->connected) {
+    } else if (generation == endpoint->generation) {
         mca_btl_umr_endpoint_fail(endpoint);
+    } else if (!endpoint->connected) {
+        not_followed(endpoint);
     }
     if (generation > lane->wanted) {
         lane->wanted = generation;

@@ -35,9 +35,6 @@ bool mca_btl_umr_endpoint_refuses(mca_btl_umr_endpoint_t *endpoint,
 void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs);
 
-/** True if it is broken and its queue pair can cause no more events. Lock held. */
-bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint);
-
 END_C_DECLS
 
 #endif /* MCA_BTL_UMR_REBUILD_H */

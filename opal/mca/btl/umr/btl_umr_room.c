@@ -26,9 +26,10 @@
  *                                    ----->    close g here too (refused); the next message: g + 1
  *
  * It is no failure: no back-off begins. If the remote side has a message under way, its end breaks,
- * which counts there. A lane is closed for half of the generations; then its queue pair stays, and
- * the other half is for failures. So the memory of closed endpoints is bounded, too: they stay,
- * since callers may hold a pointer.
+ * and both wait for some messages (btl_umr_rebuild.c). A broken endpoint makes room, too, as soon
+ * as its queue pair can cause no more events. It keeps its back-off. A lane is closed for half of
+ * the generations; then its queue pair stays, and the other half is for failures. So the memory of
+ * closed endpoints is bounded, too: they stay, since callers may hold a pointer.
  *
  * A peer makes room if no message used it for a second. So more partners than permitted, in turn,
  * do not close the queue pairs of each other. The list of peers is in the order of the last looks.
@@ -59,14 +60,8 @@ static bool idle(const mca_btl_umr_endpoint_t *endpoint)
            && MCA_BTL_UMR_ROOM_GENERATIONS > endpoint->generation;
 }
 
-bool mca_btl_umr_endpoint_close(mca_btl_umr_endpoint_t *endpoint)
+static void close_idle(mca_btl_umr_endpoint_t *endpoint)
 {
-    if (endpoint->closed) {
-        return true;
-    }
-    if (!idle(endpoint)) {
-        return false;
-    }
     (void) mca_btl_umr_lane_works(endpoint->lane);
     MCA_BTL_UMR_VERBOSE(QP, "rank %u: %s: queue pair %u closed", endpoint->peer->name.vpid,
                         endpoint->hca->device.name, endpoint->sq.qp->qp_num);
@@ -74,7 +69,14 @@ bool mca_btl_umr_endpoint_close(mca_btl_umr_endpoint_t *endpoint)
     mca_btl_umr_endpoint_retire(endpoint);
     endpoint->closed = true;
     endpoint->receives = 0;
-    return true;
+}
+
+bool mca_btl_umr_endpoint_close(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (!endpoint->closed && idle(endpoint)) {
+        close_idle(endpoint);
+    }
+    return endpoint->closed;
 }
 
 bool mca_btl_umr_room_closes(mca_btl_umr_endpoint_t *endpoint)
@@ -91,7 +93,7 @@ static bool used(const mca_btl_umr_peer_t *peer)
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
         mca_btl_umr_endpoint_t *endpoint = peer->lanes[i].endpoint;
 
-        if (NULL != endpoint && !endpoint->closed) {
+        if (NULL != endpoint && NULL != endpoint->sq.qp) {
             uint32_t now = endpoint->sq.posted + endpoint->fins_came;
 
             result = result || now != endpoint->seen;
@@ -101,19 +103,31 @@ static bool used(const mca_btl_umr_peer_t *peer)
     return result;
 }
 
-/** Close all queue pairs of a peer. @return false: not now, and none is closed */
+/** True if the queue pair of an endpoint can be destroyed now, or it has none. */
+static bool may_go(const mca_btl_umr_endpoint_t *endpoint)
+{
+    return NULL == endpoint || NULL == endpoint->sq.qp || idle(endpoint)
+           || mca_btl_umr_endpoint_spent(endpoint);
+}
+
+/** Destroy all queue pairs of a peer. @return false: not now, and none is destroyed */
 static bool close_peer(mca_btl_umr_peer_t *peer)
 {
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
-        const mca_btl_umr_endpoint_t *endpoint = peer->lanes[i].endpoint;
-
-        if (peer->lanes[i].making || (NULL != endpoint && !endpoint->closed && !idle(endpoint))) {
+        if (peer->lanes[i].making || !may_go(peer->lanes[i].endpoint)) {
             return false;
         }
     }
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
-        if (NULL != peer->lanes[i].endpoint) {
-            (void) mca_btl_umr_endpoint_close(peer->lanes[i].endpoint);
+        mca_btl_umr_endpoint_t *endpoint = peer->lanes[i].endpoint;
+
+        if (NULL == endpoint) {
+            continue;
+        }
+        if (endpoint->broken) {
+            mca_btl_umr_endpoint_retire(endpoint);
+        } else {
+            close_idle(endpoint);
         }
     }
     mca_btl_umr_room_leave(peer);
@@ -183,7 +197,7 @@ void mca_btl_umr_room_leave(mca_btl_umr_peer_t *peer)
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
         const mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-        if (lane->making || (NULL != lane->endpoint && !lane->endpoint->closed)) {
+        if (lane->making || (NULL != lane->endpoint && NULL != lane->endpoint->sq.qp)) {
             return;
         }
     }

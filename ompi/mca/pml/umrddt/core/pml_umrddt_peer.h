@@ -58,6 +58,7 @@ struct mca_pml_umrddt_peer_t {
     opal_list_t credit;         /**< messages of this peer that wait for a receive for the FIN */
     opal_list_item_t in_credit; /**< item of mca_pml_umrddt.credit from the first such message on */
     bool waits_for_credit;      /**< the item is in the list */
+    bool fed; /**< within mca_pml_umrddt_rdma_starves: it has a message under way */
 
     /* pml_umrddt_direct.h */
     mca_pml_umrddt_slots_t flats_there;         /**< our layouts in the peer's cache */

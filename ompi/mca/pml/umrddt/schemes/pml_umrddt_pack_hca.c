@@ -37,6 +37,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
 int mca_pml_umrddt_pack_hca_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
 {
@@ -203,6 +204,8 @@ void mca_pml_umrddt_pack_report(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_repl
 
 bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
 {
+    static mca_pml_umrddt_shortage_t shortage;
+    static uint64_t given;
     int rc;
 
     if (pack->hca.stopped || pack->hca.broken) {
@@ -212,10 +215,19 @@ bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
         return true;
     }
     rc = mca_pml_umrddt.hca->fin_reserve(pack->hca.endpoint);
-    if (OPAL_SUCCESS != rc && OPAL_ERR_OUT_OF_RESOURCE != rc) {
-        pack->hca.broken = true;
+    if (OPAL_LIKELY(OPAL_SUCCESS == rc)) {
+        ++given;
+        return true;
     }
-    return OPAL_SUCCESS == rc;
+    if (OPAL_ERR_OUT_OF_RESOURCE != rc) {
+        pack->hca.broken = true;
+    } else if (0 == pack->in_flight && mca_pml_umrddt_rdma_shortage(&shortage, given)) {
+        /* others have all receives, and may not call MPI: as if the sender had given up */
+        pack->not_packed = true;
+        pack->hca.stopped = true;
+        pack->hca.last = pack->hca.done;
+    }
+    return false;
 }
 
 /** Send a CREDIT for the buffers that are free again. */

@@ -24,6 +24,9 @@
  * ends with the FIN, with a NACK that reports no posted write, or when the endpoint is broken and
  * accepts no further writes. GPU memory is flushed after the last round, and before a fallback
  * after any round: no write may come after the base PML's data.
+ *
+ * Keys and credits for FINs are limited, and a sender that does not call MPI holds them. MPI
+ * requires that messages of others complete nevertheless. So a receive does not wait for ever.
  */
 
 #include "ompi_config.h"
@@ -46,6 +49,13 @@
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/* Nanoseconds of progress without a key or a credit for anybody, and those that a pass counts at
+ * most: a process that does not run does not wait. */
+#define STARVED      UINT64_C(1000000000)
+#define STARVED_PASS UINT64_C(1000000)
+
+#define RECV_OF(item) container_of(item, mca_pml_umrddt_recv_t, active)
 
 /* ---------------------------------------------------------------------------------------------
  * The sender
@@ -223,15 +233,67 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv)
                                              recv->buf, recv->layout, recv->total, &rdma->memory);
 }
 
+/** Receives in this state fall back to the base PML, unless a message of their sender waits for its
+ * FIN: they can wait for that, too. */
+static void all_by_base(mca_pml_umrddt_recv_state_t state, uint64_t *reason)
+{
+    opal_list_t *list = &mca_pml_umrddt.receives;
+    opal_list_item_t *item, *next;
+
+    OPAL_LIST_FOREACH (item, list, opal_list_item_t) {
+        if (state == RECV_OF(item)->state) {
+            RECV_OF(item)->peer->fed = false;
+        }
+    }
+    OPAL_LIST_FOREACH (item, list, opal_list_item_t) {
+        if (0 != RECV_OF(item)->fin) {
+            RECV_OF(item)->peer->fed = true;
+        }
+    }
+    OPAL_LIST_FOREACH_SAFE (item, next, list, opal_list_item_t) {
+        if (state == RECV_OF(item)->state && !RECV_OF(item)->peer->fed) {
+            mca_pml_umrddt_rdma_by_base(RECV_OF(item), reason);
+        }
+    }
+}
+
+bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage, uint64_t given)
+{
+    const uint64_t now = mca_pml_umrddt_time(), passed = now - shortage->looked;
+
+    shortage->looked = now;
+    if (given != shortage->given) {
+        shortage->given = given;
+        shortage->lasted = 0;
+    }
+    shortage->lasted += passed < STARVED_PASS ? passed : STARVED_PASS;
+    return STARVED <= shortage->lasted;
+}
+
+bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage, uint64_t given,
+                                 const mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    const mca_pml_umrddt_recv_state_t state = recv->state;
+
+    if (!mca_pml_umrddt_rdma_shortage(shortage, given)) {
+        return false;
+    }
+    shortage->lasted -= STARVED / 16; /* not in each pass */
+    all_by_base(state, reason);
+    return state != recv->state;
+}
+
 /** State CREDIT: reserve a receive for the FIN, and send the CTS. */
 static bool take_credit(void *owner)
 {
+    static mca_pml_umrddt_shortage_t shortage;
     mca_pml_umrddt_recv_t *recv = owner;
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc = mca_pml_umrddt.hca->fin_reserve(recv->endpoint);
 
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        return false;
+        return mca_pml_umrddt_rdma_starves(&shortage, counters->rounds, recv,
+                                           &counters->fallback_other);
     }
     if (OPAL_SUCCESS != rc) {
         mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_endpoint);
