@@ -153,6 +153,9 @@ void mca_pml_umrddt_hca_open(void)
      * btl_umr_rdma btl/umr has opened an HCA, and has published it. */
     if (NULL == opened || !opened->hca(0, NULL, NULL)) {
         OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &btl, &nothing, sizeof(nothing));
+        if (OPAL_SUCCESS != rc) {
+            opal_output(0, "pml:umrddt: the key of btl/umr cannot be published (%d)", rc);
+        }
     }
 }
 
