@@ -18,6 +18,7 @@
 #include "mpitest.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
