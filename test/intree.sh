@@ -6,14 +6,15 @@
 #
 # intree.sh [--work DIR] [--jobs N] [--modes dso,static] TARBALL | RELEASE
 #
-# By hand, half an hour or more: the components are grafted into the source tree of an Open MPI (its release tarball, or one
-# of a checkout with its submodules; or a release, such as 4.1.4 or 5.0.7, whose tarball this machine's Debian mirror has). It
-# is then made by its own autogen.pl, configure and make, twice: with components that are loaded at run time (dso), and with
-# components within its libraries (static). Each is asked by ompi_info for the components. Where this tree has umrddt_sim
-# (UMRDDT_BUILD, or ./.umrddt/build), it runs docs/example.c on two processes by UMR, on the software ConnectX.
+# By hand, half an hour or more: the components are grafted into the source tree of an Open MPI. That is its
+# release tarball, or one of a checkout with its submodules; or a release, such as 4.1.4 or 5.0.7, whose
+# tarball this machine's Debian mirror has. It is then made by its own autogen.pl, configure and make, twice:
+# with components that are loaded at run time (dso), and with components within its libraries (static).
+# ompi_info must show the components of each. Where this tree has umrddt_sim (UMRDDT_BUILD, or
+# ./.umrddt/build), docs/example.c runs on two processes by UMR, on the software ConnectX.
 #
-# As little of Open MPI as possible is built. Steps that are done are not done again in the same DIR (default: a
-# temporary one, which is deleted). What it said when it was last run is in bench/results/intree.md.
+# As little of Open MPI as possible is built. Steps that are done are not done again in the same DIR (default:
+# a temporary one, which is deleted). The results of earlier runs are in bench/results/intree.md.
 
 set -u -o pipefail
 top=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
@@ -21,7 +22,7 @@ build=${UMRDDT_BUILD:-$top/.umrddt/build}
 work='' jobs=2 modes=dso,static
 usage()
 {
-    sed -n '7,18s/^# \{0,1\}//p' "$0"
+    sed -n '7,17s/^# \{0,1\}//p' "$0"
 }
 while [ $# -gt 0 ]; do
     case $1 in
@@ -71,7 +72,8 @@ fetch()
     # shellcheck disable=SC2016 # apt's own names
     for mirror in $(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(REPO_URI)' |
         awk '"Packages" == $1 && "main" == $2 && !seen[$3]++ { print $3 }'); do
-        /usr/lib/apt/apt-helper download-file "${mirror%/}/pool/main/o/openmpi/$(basename "$tarball")" "$tarball" && return
+        /usr/lib/apt/apt-helper download-file "${mirror%/}/pool/main/o/openmpi/$(basename "$tarball")" \
+            "$tarball" && return
     done
     return 1
 }
@@ -132,7 +134,8 @@ look()
         esac
     done
     # What they share is in libopen-pal, once.
-    [ "$(nm -D --defined-only "$prefix"/lib/*.so "$prefix"/lib/openmpi/*.so 2>/dev/null | grep -c ' opal_umrddt_gpu_engine_get$')" -eq 1 ]
+    [ "$(nm -D --defined-only "$prefix"/lib/*.so "$prefix"/lib/openmpi/*.so 2>/dev/null |
+        grep -c ' opal_umrddt_gpu_engine_get$')" -eq 1 ]
 }
 
 # Two processes, by keys of the software HCA.
@@ -146,10 +149,13 @@ job()
 
 check_job()
 {
-    [ "$(grep -c ': 0 of 1024 rows are wrong' "$work/job-$1.log")" -eq 2 ] || die "the job's rows are wrong: $work/job-$1.log"
-    [ "$(grep -cE ' keys_used +[1-9]' "$work/job-$1.log")" -eq 2 ] || die "no message went by keys: $work/job-$1.log"
+    [ "$(grep -c ': 0 of 1024 rows are wrong' "$work/job-$1.log")" -eq 2 ] ||
+        die "the job's rows are wrong: $work/job-$1.log"
+    [ "$(grep -cE ' keys_used +[1-9]' "$work/job-$1.log")" -eq 2 ] ||
+        die "no message went by keys: $work/job-$1.log"
     # A parameter is out of range. (6.0 has the texts of messages within its library.)
-    grep -q '^A parameter of pml/umrddt is out of range' "$work/job-$1.log" || die "a message has no text: $work/job-$1.log"
+    grep -q '^A parameter of pml/umrddt is out of range' "$work/job-$1.log" ||
+        die "a message has no text: $work/job-$1.log"
 }
 
 case $1 in

@@ -83,14 +83,6 @@ static const mca_btl_umr_hca_ops_t *find(opal_list_t *components)
 /** @return the functions of btl/umr, or NULL */
 static const mca_btl_umr_hca_ops_t *open_framework(void)
 {
-    const mca_btl_umr_hca_ops_t *ops = NULL;
-
-    if (mca_base_framework_is_open(&opal_btl_base_framework)) {
-        ops = find(&opal_btl_base_framework.framework_components);
-        if (NULL != ops) {
-            return ops;
-        }
-    }
     framework = opal_btl_base_framework;
     framework.framework_selection = "umr";
     OBJ_CONSTRUCT(&framework.framework_components, opal_list_t);
@@ -99,9 +91,9 @@ static const mca_btl_umr_hca_ops_t *open_framework(void)
     if (OPAL_SUCCESS
             == mca_base_framework_components_register(&framework, MCA_BASE_REGISTER_DEFAULT)
         && OPAL_SUCCESS == mca_base_framework_components_open(&framework, MCA_BASE_OPEN_DEFAULT)) {
-        ops = find(&framework.framework_components);
+        return find(&framework.framework_components);
     }
-    return ops;
+    return NULL;
 }
 
 /** @return the reason why no message can use an HCA, whatever its capabilities, or NULL */
@@ -135,29 +127,36 @@ static const char *nothing_to_take(void)
 
 void mca_pml_umrddt_hca_open(void)
 {
+    static const mca_base_component_t btl = {MCA_BTL_DEFAULT_VERSION("umr")};
+    static const uint8_t nothing = 0;
     static char why_not[256]; /* a copy, because the component that has the text is unloaded */
-
-    const mca_btl_umr_hca_ops_t *hca;
+    const mca_btl_umr_hca_ops_t *opened = mca_base_framework_is_open(&opal_btl_base_framework)
+                                              ? find(&opal_btl_base_framework.framework_components)
+                                              : NULL;
+    int rc;
 
     mca_pml_umrddt.hca_why_not = nothing_to_take();
-    if (NULL != mca_pml_umrddt.hca_why_not) {
-        /* do not open the HCA */
-        return;
-    }
-    hca = open_framework();
-    if (NULL == hca) {
-        mca_pml_umrddt.hca_why_not = "btl/umr was not found";
-        close_framework();
-        return;
-    }
-    if (OPAL_SUCCESS != hca->init()) {
-        snprintf(why_not, sizeof(why_not), "%s", hca->why_not());
+    if (NULL == mca_pml_umrddt.hca_why_not) {
+        const mca_btl_umr_hca_ops_t *hca = NULL != opened ? opened : open_framework();
+
+        if (NULL != hca && OPAL_SUCCESS == hca->init()) {
+            mca_pml_umrddt.caps = hca->caps();
+            mca_pml_umrddt.hca = hca;
+            return;
+        }
+        snprintf(why_not, sizeof(why_not), "%s",
+                 NULL == hca ? "btl/umr was not found" : hca->why_not());
         mca_pml_umrddt.hca_why_not = why_not;
         close_framework();
-        return;
     }
-    mca_pml_umrddt.caps = hca->caps();
-    mca_pml_umrddt.hca = hca;
+    /* All processes publish the same keys: OpenPMIx 5.0.1 confuses others (docs/notes.rst). With
+     * btl_umr_rdma btl/umr has opened an HCA, and has published it. */
+    if (NULL == opened || !opened->hca(0, NULL, NULL)) {
+        OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &btl, &nothing, sizeof(nothing));
+        if (OPAL_SUCCESS != rc) {
+            opal_output(0, "pml:umrddt: the key of btl/umr cannot be published (%d)", rc);
+        }
+    }
 }
 
 void mca_pml_umrddt_hca_close(void)

@@ -22,7 +22,7 @@
 
 BEGIN_C_DECLS
 
-/** Find and start btl/umr. Without it mca_pml_umrddt.hca stays NULL. */
+/** Find and start btl/umr. Without it mca_pml_umrddt.hca stays NULL, and its key has no data. */
 void mca_pml_umrddt_hca_open(void);
 void mca_pml_umrddt_hca_close(void);
 
