@@ -283,14 +283,6 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
  * Persistent receives, and others that use our request
  * ------------------------------------------------------------------------------------------- */
 
-/** Set the state of a request that is not started. */
-static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
-{
-    recv->super.req_state = OMPI_REQUEST_INACTIVE;
-    recv->super.req_complete = REQUEST_COMPLETED;
-    recv->release = MCA_PML_UMRDDT_COMPLETED;
-}
-
 /**
  * Create our active request, with a request of the base PML that is not started.
  *
@@ -339,7 +331,7 @@ int mca_pml_umrddt_irecv_init(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **r
     if (OMPI_SUCCESS == rc) {
         recv->super.req_persistent = true;
         recv->state = MCA_PML_UMRDDT_RECV_DONE;
-        set_inactive(recv);
+        mca_pml_umrddt_request_inactive(&recv->super, &recv->release);
         *request = &recv->super;
     }
     return rc;
@@ -386,7 +378,7 @@ static inline int go(mca_pml_umrddt_recv_t *recv)
     if (OMPI_SUCCESS != rc) {
         recv->host->req_state = OMPI_REQUEST_INACTIVE; /* pml/ucx leaves it active */
         mca_pml_umrddt_recv_unhold(recv);
-        set_inactive(recv);
+        mca_pml_umrddt_request_inactive(&recv->super, &recv->release);
     }
     return rc;
 }
