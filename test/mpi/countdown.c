@@ -22,6 +22,9 @@
  * messages any more; it waits for the rebuild of a failed queue pair. --mode end:
  * UMRDDT_TEST_FAULTS, in MPI_Finalize. --mode gpu: between GPU memory.
  *
+ * --mode unexpected, pending: one message, whose envelope arrives before its receive, or after it;
+ * UMRDDT_TEST_FAULTS, counted at the receiver (rank 1) from then on.
+ *
  * With --mode whole no message may end with an error; with --mode hit at least one call must have
  * failed; with --mode each (and again) each n must have failed, up to one for which umrddt carried
  * the messages and no call was left to fail.
@@ -173,6 +176,42 @@ static void again(const char *what)
     CHECK(0 == hits || !mpitest_has("each"));
 }
 
+/* One message from rank 0 to 1, whose envelope arrives before or after its receive. */
+static int ordered(const char *plan, bool pending)
+{
+    mpitest_message_t *end = exchange_end(BYTES, GPU_HOST);
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    if (0 == mpitest.rank) {
+        mpitest_fill(end->buffer, 1);
+        if (pending) {
+            MPI_OK(MPI_Recv(NULL, 0, MPI_INT, 1, 2, exchange_comm, MPI_STATUS_IGNORE));
+        }
+        MPI_OK(MPI_Isend(end->addr, 1, end->type, 1, 1, exchange_comm, &request));
+        if (!pending) {
+            MPI_OK(MPI_Send(NULL, 0, MPI_INT, 1, 2, exchange_comm));
+        }
+    } else {
+        mpitest_clear(end->buffer);
+        if (pending) {
+            MPI_OK(MPI_Irecv(end->addr, 1, end->type, 0, 1, exchange_comm, &request));
+            (void) exchange_plan(plan, 1);
+            MPI_OK(MPI_Send(NULL, 0, MPI_INT, 0, 2, exchange_comm));
+        } else {
+            MPI_OK(MPI_Recv(NULL, 0, MPI_INT, 0, 2, exchange_comm, MPI_STATUS_IGNORE));
+            (void) exchange_plan(plan, 1);
+            MPI_OK(MPI_Irecv(end->addr, 1, end->type, 0, 1, exchange_comm, &request));
+        }
+    }
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    if (1 == mpitest.rank) {
+        (void) exchange_plan(NULL, 0);
+        VERIFY(end->buffer, 1, end->bytes);
+    }
+    mpitest_message_free(end);
+    return sum(exchange_plan(NULL, 0));
+}
+
 /* In a job of several pairs of ranks, each by itself: the plan of this pair has the number of the
  * plan plus p. @return its name; *own: the plan for the process */
 static const char *pair(const char *plan, char *own, char *name, size_t room)
@@ -228,6 +267,11 @@ int main(int argc, char **argv)
     } else if (mpitest_has("again")) {
         CHECK(NULL != plan);
         again(plan);
+    } else if (mpitest_has("unexpected") || mpitest_has("pending")) {
+        CHECK(NULL != plan);
+        hits = ordered(plan, mpitest_has("pending"));
+        say(name, hits, 0, text);
+        (void) exchange_plan("", 0);
     }
     CHECK(0 < all_hits || !mpitest_has("hit"));
     (void) behind(1, 0);

@@ -16,8 +16,10 @@
 #include "ompi_config.h"
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
+#include "opal/runtime/opal_progress.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -113,38 +115,28 @@ OBJ_CLASS_INSTANCE(mca_pml_umrddt_recv_t, ompi_request_t, recv_construct, recv_d
  * Completion by the base PML
  * ------------------------------------------------------------------------------------------- */
 
-int mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                               const ompi_status_public_t *matched, ompi_request_t **request)
+ompi_request_t *mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                                           ompi_datatype_t *datatype,
+                                           const mca_pml_umrddt_rts_t *rts,
+                                           const ompi_status_public_t *matched)
 {
-    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_recv_alloc(
-        buf, count, datatype, matched->MPI_SOURCE, matched->MPI_TAG, comm);
+    mca_pml_umrddt_recv_t *recv;
+    time_t refused = 0;
 
-    if (NULL == recv) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+    while (NULL
+           == (recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, matched->MPI_SOURCE,
+                                                matched->MPI_TAG, comm))) {
+        if (mca_pml_umrddt_given_up(OMPI_ERROR, &refused)) {
+            mca_pml_umrddt_control_fatal(comm, matched->MPI_SOURCE, OMPI_ERR_OUT_OF_RESOURCE);
+        }
+        opal_progress(); /* other receives return their records */
     }
     recv->rts = *rts;
     recv->status = *matched;
     recv->status.MPI_ERROR = MPI_SUCCESS;
     recv->super.req_status = recv->status;
     mca_pml_umrddt_recv_matched(recv);
-    *request = &recv->super;
-    return OMPI_SUCCESS;
-}
-
-int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                                       ompi_request_t **request)
-{
-    ompi_request_t *host = *request;
-    int rc =
-        mca_pml_umrddt_envelope_in(comm, buf, count, datatype, rts, &host->req_status, request);
-
-    ompi_request_free(&host);
-    if (OMPI_SUCCESS != rc) {
-        *request = NULL;
-    }
-    return rc;
+    return &recv->super;
 }
 
 bool mca_pml_umrddt_read_envelope(const void *bounce, const void *buf, size_t count,
