@@ -25,6 +25,8 @@
  * --mode unexpected, pending: one message, whose envelope arrives before its receive, or after it;
  * UMRDDT_TEST_FAULTS, counted at the receiver (rank 1) from then on.
  *
+ * --mode collective: collectives of one process, with UMRDDT_TEST_FAULTS; each returns an error.
+ *
  * With --mode whole no message may end with an error; with --mode hit at least one call must have
  * failed; with --mode each (and again) each n must have failed, up to one for which umrddt carried
  * the messages and no call was left to fail.
@@ -212,6 +214,37 @@ static int ordered(const char *plan, bool pending)
     return sum(exchange_plan(NULL, 0));
 }
 
+/* Collectives without memory for a stage, then for a request: they return an error, and wait for
+ * nothing. Without faults they work again. */
+static int collective(const char *plan)
+{
+    mpitest_message_t *out = exchange_end(BYTES, GPU_DEVICE), *in = exchange_end(BYTES, GPU_DEVICE);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int hits;
+
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    mpitest_fill(out->buffer, 1);
+    mpitest_clear(in->buffer);
+    (void) exchange_plan(plan, 1);
+    CHECK(MPI_SUCCESS
+          != MPI_Allgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF));
+    hits = exchange_plan(NULL, 0);
+    MPI_OK(MPI_Allgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF));
+    VERIFY(in->buffer, 1, in->bytes);
+    (void) exchange_plan(plan, 1);
+    CHECK(
+        MPI_SUCCESS
+        != MPI_Iallgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF, &request));
+    hits = hits < exchange_plan(NULL, 0) ? hits : exchange_plan(NULL, 0);
+    mpitest_clear(in->buffer);
+    MPI_OK(MPI_Iallgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF, &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    VERIFY(in->buffer, 1, in->bytes);
+    mpitest_message_free(out);
+    mpitest_message_free(in);
+    return hits;
+}
+
 /* In a job of several pairs of ranks, each by itself: the plan of this pair has the number of the
  * plan plus p. @return its name; *own: the plan for the process */
 static const char *pair(const char *plan, char *own, char *name, size_t room)
@@ -267,6 +300,11 @@ int main(int argc, char **argv)
     } else if (mpitest_has("again")) {
         CHECK(NULL != plan);
         again(plan);
+    } else if (mpitest_has("collective")) {
+        CHECK(NULL != plan);
+        hits = collective(plan);
+        say(name, hits, 0, text);
+        (void) exchange_plan("", 0);
     } else if (mpitest_has("unexpected") || mpitest_has("pending")) {
         CHECK(NULL != plan);
         hits = ordered(plan, mpitest_has("pending"));
