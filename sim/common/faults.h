@@ -92,7 +92,8 @@ enum fault_of_hca {
  */
 #define FAULTS_OF_PROCESSES(X)                                                           \
     X(malloc, "", "an allocation fails, of malloc, calloc, realloc, memalign or strdup") \
-    X(post, "", "the post of a work request, or of a receive, fails (ENOMEM)")
+    X(post, "", "the post of a work request, or of a receive, fails (ENOMEM)")           \
+    X(list, "", "an empty free list gets no more items")
 
 /**
  * Add the faults of a text to a plan. Those of another rank (OMPI_COMM_WORLD_RANK, PMIX_RANK) are

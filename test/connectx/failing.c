@@ -11,11 +11,11 @@
  *
  * Loaded into a program by LD_PRELOAD: allocations and posts of umrddt's own components fail on
  * demand, and reports their allocations that were not freed. The plan is that of the software
- * HCA and the software GPUs (sim/connectx/README.md): `malloc:N`, `post:N`, in UMRDDT_FAULTS, or
- * from the program by umrddt_failing_faults.
+ * HCA and the software GPUs (sim/connectx/README.md): `malloc:N`, `post:N`, `list:N` (more items of
+ * a free list), in UMRDDT_FAULTS, or from the program by umrddt_failing_faults.
  *
  * Whose a call is, its return address says. So what Open MPI's libraries allocate for a component
- * never fails, nor what libibverbs does.
+ * never fails but for the items of free lists, nor what libibverbs does.
  */
 
 #include <dlfcn.h>
@@ -55,10 +55,11 @@ typedef struct cached_t {
 enum {
     MALLOC,
     POST,
+    LIST,
     KINDS
 };
 
-static const char *const names[KINDS] = {"malloc", "post"};
+static const char *const names[KINDS] = {"malloc", "post", "list"};
 static const char *const components[] = {"mca_pml_umrddt.so", "mca_btl_umr.so",
                                          "mca_coll_umrddt.so", "libmca_common_umrddt.so"};
 
@@ -288,6 +289,30 @@ EXPORT void free(void *at)
         forget(at);
         __libc_free(at);
     }
+}
+
+/* Of libopen-pal. Its inline functions that take an item call it in the component. */
+struct opal_free_list_t;
+struct opal_free_list_item_t;
+EXPORT int opal_free_list_grow_st(struct opal_free_list_t *list, size_t items,
+                                  struct opal_free_list_item_t **item);
+
+EXPORT int opal_free_list_grow_st(struct opal_free_list_t *list, size_t items,
+                                  struct opal_free_list_item_t **item)
+{
+    static int (*next)(struct opal_free_list_t *, size_t, struct opal_free_list_item_t **);
+    site_t site;
+
+    if (site_of(__builtin_return_address(0), &site) && fails(LIST, &site)) {
+        return -2; /* OPAL_ERR_OUT_OF_RESOURCE */
+    }
+    if (NULL == next) {
+        /* (a function is no object) */
+        void *found = dlsym(RTLD_NEXT, "opal_free_list_grow_st");
+
+        memcpy(&next, &found, sizeof(next));
+    }
+    return next(list, items, item);
 }
 
 /* ------------------------------------------------------------------------------------------- *

@@ -22,6 +22,11 @@
  * messages any more; it waits for the rebuild of a failed queue pair. --mode end:
  * UMRDDT_TEST_FAULTS, in MPI_Finalize. --mode gpu: between GPU memory.
  *
+ * --mode unexpected, pending: one message, whose envelope arrives before its receive, or after it;
+ * UMRDDT_TEST_FAULTS, counted at the receiver (rank 1) from then on.
+ *
+ * --mode collective: collectives of one process, with UMRDDT_TEST_FAULTS; each returns an error.
+ *
  * With --mode whole no message may end with an error; with --mode hit at least one call must have
  * failed; with --mode each (and again) each n must have failed, up to one for which umrddt carried
  * the messages and no call was left to fail.
@@ -173,6 +178,73 @@ static void again(const char *what)
     CHECK(0 == hits || !mpitest_has("each"));
 }
 
+/* One message from rank 0 to 1, whose envelope arrives before or after its receive. */
+static int ordered(const char *plan, bool pending)
+{
+    mpitest_message_t *end = exchange_end(BYTES, GPU_HOST);
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    if (0 == mpitest.rank) {
+        mpitest_fill(end->buffer, 1);
+        if (pending) {
+            MPI_OK(MPI_Recv(NULL, 0, MPI_INT, 1, 2, exchange_comm, MPI_STATUS_IGNORE));
+        }
+        MPI_OK(MPI_Isend(end->addr, 1, end->type, 1, 1, exchange_comm, &request));
+        if (!pending) {
+            MPI_OK(MPI_Send(NULL, 0, MPI_INT, 1, 2, exchange_comm));
+        }
+    } else {
+        mpitest_clear(end->buffer);
+        if (pending) {
+            MPI_OK(MPI_Irecv(end->addr, 1, end->type, 0, 1, exchange_comm, &request));
+            (void) exchange_plan(plan, 1);
+            MPI_OK(MPI_Send(NULL, 0, MPI_INT, 0, 2, exchange_comm));
+        } else {
+            MPI_OK(MPI_Recv(NULL, 0, MPI_INT, 0, 2, exchange_comm, MPI_STATUS_IGNORE));
+            (void) exchange_plan(plan, 1);
+            MPI_OK(MPI_Irecv(end->addr, 1, end->type, 0, 1, exchange_comm, &request));
+        }
+    }
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    if (1 == mpitest.rank) {
+        (void) exchange_plan(NULL, 0);
+        VERIFY(end->buffer, 1, end->bytes);
+    }
+    mpitest_message_free(end);
+    return sum(exchange_plan(NULL, 0));
+}
+
+/* Collectives without memory for a stage, then for a request: they return an error, and wait for
+ * nothing. Without faults they work again. */
+static int collective(const char *plan)
+{
+    mpitest_message_t *out = exchange_end(BYTES, GPU_DEVICE), *in = exchange_end(BYTES, GPU_DEVICE);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int hits;
+
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    mpitest_fill(out->buffer, 1);
+    mpitest_clear(in->buffer);
+    (void) exchange_plan(plan, 1);
+    CHECK(MPI_SUCCESS
+          != MPI_Allgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF));
+    hits = exchange_plan(NULL, 0);
+    MPI_OK(MPI_Allgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF));
+    VERIFY(in->buffer, 1, in->bytes);
+    (void) exchange_plan(plan, 1);
+    CHECK(
+        MPI_SUCCESS
+        != MPI_Iallgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF, &request));
+    hits = hits < exchange_plan(NULL, 0) ? hits : exchange_plan(NULL, 0);
+    mpitest_clear(in->buffer);
+    MPI_OK(MPI_Iallgather(out->addr, 1, out->type, in->addr, 1, in->type, MPI_COMM_SELF, &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    VERIFY(in->buffer, 1, in->bytes);
+    mpitest_message_free(out);
+    mpitest_message_free(in);
+    return hits;
+}
+
 /* In a job of several pairs of ranks, each by itself: the plan of this pair has the number of the
  * plan plus p. @return its name; *own: the plan for the process */
 static const char *pair(const char *plan, char *own, char *name, size_t room)
@@ -228,6 +300,16 @@ int main(int argc, char **argv)
     } else if (mpitest_has("again")) {
         CHECK(NULL != plan);
         again(plan);
+    } else if (mpitest_has("collective")) {
+        CHECK(NULL != plan);
+        hits = collective(plan);
+        say(name, hits, 0, text);
+        (void) exchange_plan("", 0);
+    } else if (mpitest_has("unexpected") || mpitest_has("pending")) {
+        CHECK(NULL != plan);
+        hits = ordered(plan, mpitest_has("pending"));
+        say(name, hits, 0, text);
+        (void) exchange_plan("", 0);
     }
     CHECK(0 < all_hits || !mpitest_has("hit"));
     (void) behind(1, 0);

@@ -469,6 +469,51 @@ static void backwards(bool sender, uint64_t *state)
     }
 }
 
+/* MPI_Start of an active request is an error, which changes nothing. (Only by name: pml/ob1 of Open
+ * MPI 4.1.4 starts its own requests again.) */
+static void started_twice(bool sender, uint64_t *state)
+{
+    mpitest_message_t *message = mpitest_message(MPITEST_COARSE, 60000, 1);
+    uint64_t key = mpitest_random(state);
+    MPI_Request request;
+
+    if (!mpitest_has("started_twice")) {
+        mpitest_message_free(message);
+        return;
+    }
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    if (sender) {
+        mpitest_fill(message->buffer, key);
+        MPI_OK(MPI_Send_init(message->addr, 1, message->type, peer, 7, comm, &request));
+    } else {
+        mpitest_clear(message->buffer);
+        MPI_OK(MPI_Recv_init(message->addr, 1, message->type, peer, 7, comm, &request));
+    }
+    for (int round = 0; round < 2; ++round) {
+        if (sender) {
+            /* the receive is not started, so the send stays active */
+            MPI_OK(MPI_Start(&request));
+            CHECK_INT(mpitest_error_class(MPI_Start(&request)), MPI_ERR_REQUEST);
+            MPI_OK(MPI_Send(NULL, 0, MPI_INT, peer, 8, comm));
+            MPI_OK(MPI_Recv(NULL, 0, MPI_INT, peer, 8, comm, MPI_STATUS_IGNORE));
+        } else {
+            MPI_OK(MPI_Recv(NULL, 0, MPI_INT, peer, 8, comm, MPI_STATUS_IGNORE));
+            MPI_OK(MPI_Start(&request));
+            CHECK_INT(mpitest_error_class(MPI_Start(&request)), MPI_ERR_REQUEST);
+            MPI_OK(MPI_Send(NULL, 0, MPI_INT, peer, 8, comm));
+        }
+        MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        if (!sender) {
+            VERIFY(message->buffer, key, message->bytes);
+        }
+    }
+    MPI_OK(MPI_Request_free(&request));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL));
+    mpitest_message_free(message);
+}
+
 int main(int argc, char **argv)
 {
     typedef void (*part_fn_t)(bool sender, uint64_t *state);
@@ -485,6 +530,7 @@ int main(int argc, char **argv)
         {"requested_twice", requested_twice},
         {"backwards", backwards},
         {"synchronous", synchronous},
+        {"started_twice", started_twice},
     };
     int count = sizeof(parts) / sizeof(parts[0]), i;
     MPI_Comm pair;

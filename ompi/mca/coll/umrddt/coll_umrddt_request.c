@@ -214,7 +214,7 @@ static int request_free(ompi_request_t **which)
 /** A request of the pool. @return NULL: no memory */
 static mca_coll_umrddt_request_t *request_get(ompi_communicator_t *comm, bool persistent)
 {
-    mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) opal_free_list_wait(&pool);
+    mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) opal_free_list_get(&pool);
 
     if (NULL != request) {
         OMPI_REQUEST_INIT(&request->super.super, persistent);

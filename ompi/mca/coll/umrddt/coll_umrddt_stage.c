@@ -430,7 +430,7 @@ static int copy_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
 /** Get an empty stage from the free list. */
 static mca_coll_umrddt_stage_t *stage_get(void)
 {
-    mca_coll_umrddt_stage_t *stage = (mca_coll_umrddt_stage_t *) opal_free_list_wait(&pool);
+    mca_coll_umrddt_stage_t *stage = (mca_coll_umrddt_stage_t *) opal_free_list_get(&pool);
 
     if (NULL != stage) {
         stage->in_flight = 0;

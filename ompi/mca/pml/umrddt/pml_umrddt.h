@@ -92,10 +92,9 @@ typedef struct mca_pml_umrddt_t {
     size_t waits_from;              /**< below it MPI_Send does not wait for the receiver, bytes */
     mca_pml_umrddt_identity_t self; /**< as published in the modex */
     opal_iov_cache_t *layouts;
-    int type_keyval;  /**< attribute whose delete function reports the end of a datatype */
-    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_*: schemes that are possible here and enabled */
-    uint16_t
-        any_system; /**< of them, those that send from any system memory (pml_umrddt_scheme.h) */
+    int type_keyval;     /**< attribute whose delete function reports the end of a datatype */
+    uint16_t schemes;    /**< MCA_PML_UMRDDT_BIT_*: schemes that are possible here and enabled */
+    uint16_t any_system; /**< of them, those that send from any system memory */
 
     opal_mutex_t lock;              /**< of events, request ids, peers, release flags */
     mca_pml_umrddt_event_t *events; /**< head of the queue; under the lock, also read without it */

@@ -112,14 +112,6 @@ static int scheme_of(ompi_communicator_t *comm)
     return 0 > scheme ? mca_pml_umrddt.params.scheme : scheme;
 }
 
-/** Get the bitmap of schemes that a selected scheme allows: itself, or all for auto. */
-static uint16_t ways_of(int scheme)
-{
-    return MCA_PML_UMRDDT_BITS_ALL
-           & (MCA_PML_UMRDDT_SCHEME_AUTO == scheme ? MCA_PML_UMRDDT_BITS_ALL
-                                                   : MCA_PML_UMRDDT_BIT(scheme));
-}
-
 /**
  * Register the progress function when the first communicator is added. It then runs after the base
  * PML's transports and handles their events in the same call.
@@ -174,7 +166,9 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
     comm->added = mca_pml_umrddt_time();
     comm->bypass = MCA_PML_UMRDDT_SCHEME_BASE == scheme;
     comm->scheme = scheme;
-    comm->schemes = ways_of(scheme);
+    if (MCA_PML_UMRDDT_SCHEME_AUTO != scheme) {
+        comm->schemes &= MCA_PML_UMRDDT_BIT(scheme);
+    }
     comm->peer_count = OMPI_COMM_IS_INTER(ompi_comm) ? ompi_comm_remote_size(ompi_comm)
                                                      : ompi_comm_size(ompi_comm);
     guard_all();

@@ -19,6 +19,14 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "umrddt_help.h"
+
+static void report_no_kernels(int device, const char *why)
+{
+    MCA_PML_UMRDDT_VERBOSE(SETUP, "GPU %d: no kernels, each block of a layout costs a copy: %s",
+                           device, why);
+    opal_show_help("help-mca-pml-umrddt.txt", "no-kernels", true, device, why);
+}
 
 void mca_pml_umrddt_gpu_open(void)
 {
@@ -33,7 +41,7 @@ void mca_pml_umrddt_gpu_open(void)
         .staging_chunk = params->gpu_chunk,
         .graphs = params->gpu_graphs,
         .batch = params->gpu_batch,
-        .verbose = mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_SETUP),
+        .no_kernels = report_no_kernels,
     };
 
     opal_umrddt_gpu_stage_limits(&limits);  /* wide elements are staged without a GPU, too */

@@ -40,6 +40,12 @@
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "umrddt_help.h"
 
+#if OPAL_ENABLE_FT_MPI
+#include "ompi/runtime/params.h"
+#else
+#define ompi_ftmpi_enabled false
+#endif
+
 /** @return false: no memory */
 static bool lists_init(void)
 {
@@ -185,6 +191,10 @@ void mca_pml_umrddt_interpose(void)
 
     if (!lists_init()) {
         mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not = "there is no memory for it";
+    } else if (ompi_ftmpi_enabled) {
+        /* ULFM reads fields of pending requests that ours do not have, and ends them */
+        opal_show_help("help-mca-pml-umrddt.txt", "fault-tolerance", true);
+        mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not = "mpi_ft_enable is set";
     } else {
         /* The last point before the modex exchange. */
         mca_pml_umrddt_hca_open();

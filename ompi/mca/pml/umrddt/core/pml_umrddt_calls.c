@@ -431,14 +431,6 @@ static int replaced_wait(ompi_request_t **request, MPI_Status *status)
 {
     int rc = ompi_request_wait(request, status);
 
-#if OPAL_ENABLE_FT_MPI
-    if (MPI_ERR_PROC_FAILED_PENDING == rc) {
-        /* of MPI_ANY_SOURCE: still posted, and the user has no request to continue with */
-        (void) ompi_request_cancel(*request);
-        (void) ompi_request_wait(request, MPI_STATUS_IGNORE);
-        rc = MPI_ERR_PROC_FAILED;
-    }
-#endif
     if (MPI_REQUEST_NULL != *request) {
         (void) ompi_request_free(request); /* of a message that failed */
     }

@@ -25,8 +25,7 @@
 
 BEGIN_C_DECLS
 
-/** Room in a request for the data of its scheme: bytes in a send and in a receive; its alignment.
- */
+/** Room in a request for the data of its scheme: bytes of a send, of a receive; its alignment. */
 #define MCA_PML_UMRDDT_SEND_HELD  16
 #define MCA_PML_UMRDDT_RECV_HELD  40
 #define MCA_PML_UMRDDT_HELD_ALIGN 8
@@ -68,6 +67,14 @@ static inline void mca_pml_umrddt_release_reset(int *release)
         ;
     }
     __atomic_store_n(release, 0, __ATOMIC_RELEASE);
+}
+
+/** Set the state of a request of our own that is not started, or whose start has failed. */
+static inline void mca_pml_umrddt_request_inactive(ompi_request_t *request, int *release)
+{
+    request->req_state = OMPI_REQUEST_INACTIVE;
+    request->req_complete = REQUEST_COMPLETED;
+    *release = MCA_PML_UMRDDT_COMPLETED;
 }
 
 /**

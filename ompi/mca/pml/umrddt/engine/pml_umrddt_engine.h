@@ -198,7 +198,7 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send);
  * time. The base PML sends the buffer directly, or a packed copy. The caller counts the reason.
  * Called from the MPI API.
  *
- * @return OMPI_SUCCESS, or an error, with nothing held
+ * @return OMPI_SUCCESS, or an error, with nothing held and the request inactive
  */
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send);
 

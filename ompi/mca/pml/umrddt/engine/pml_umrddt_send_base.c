@@ -183,7 +183,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
                                        &send->stage);
     }
     if (OMPI_SUCCESS != rc) {
-        send->release = MCA_PML_UMRDDT_COMPLETED;
+        mca_pml_umrddt_request_inactive(&send->super, &send->release);
         return rc;
     }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
@@ -193,7 +193,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (!has_id) {
         opal_umrddt_gpu_stage_put(&send->stage);
-        send->release = MCA_PML_UMRDDT_COMPLETED;
+        mca_pml_umrddt_request_inactive(&send->super, &send->release);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (staged) {
@@ -210,7 +210,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
         send->host = NULL;
         opal_umrddt_gpu_stage_put(&send->stage);
         mca_pml_umrddt_send_request_id_release(send);
-        send->release = MCA_PML_UMRDDT_COMPLETED;
+        mca_pml_umrddt_request_inactive(&send->super, &send->release);
         return rc;
     }
     send->state = MCA_PML_UMRDDT_SEND_BASE;

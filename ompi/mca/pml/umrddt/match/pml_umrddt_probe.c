@@ -151,7 +151,7 @@ static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *com
     }
 }
 
-/** Take the messages of @p src from the base PML, in order, up to the first with @p tag that has
+/** Take the messages of @p src from the base PML, in order, up to the first with @p tag, which has
  * the envelope's size. Requires comm->gate.lock held and the gate closed. */
 static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
 {
@@ -331,7 +331,8 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
     } else {
         OPAL_THREAD_LOCK(&data->gate.lock);
         claim = mca_pml_umrddt_claim_take(data, src, tag);
-        if (NULL == claim) {
+        *matched = 0;
+        if (NULL == claim && 0 == data->gate.claiming) { /* see iprobe_claims */
             rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
             order = next_order(data);
         }

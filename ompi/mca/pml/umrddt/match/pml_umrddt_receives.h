@@ -64,22 +64,17 @@ int mca_pml_umrddt_base_received(ompi_request_t *request);
 int mca_pml_umrddt_watched_free(ompi_request_t **request);
 
 /**
- * A receive of the base PML has completed with an envelope: continue with our own request, and free
- * the base PML's.
+ * A receive of the base PML has completed with an envelope: continue with a request of our own. Its
+ * sender waits for a reply, so this waits for memory. Called from the MPI API.
  *
- * @param[in,out] request  in: the base PML's request; out: the user's
+ * @param[in] matched  the status of the receive
  *
- * @return OMPI_SUCCESS, or an error and no request
+ * @return the user's request
  */
-int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                                       ompi_request_t **request);
-
-/** As mca_pml_umrddt_envelope_in_request, without a request of the base PML. @param[in] matched the
- * status of its receive */
-int mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                               const ompi_status_public_t *matched, ompi_request_t **request);
+ompi_request_t *mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                                           ompi_datatype_t *datatype,
+                                           const mca_pml_umrddt_rts_t *rts,
+                                           const ompi_status_public_t *matched);
 
 /* ---------------------------------------------------------------------------------------------
  * pml_umrddt_recv.c: receives into memory that the base PML must not access, and of datatypes that

@@ -16,8 +16,10 @@
 #include "ompi_config.h"
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_flush.h"
+#include "opal/runtime/opal_progress.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -113,38 +115,28 @@ OBJ_CLASS_INSTANCE(mca_pml_umrddt_recv_t, ompi_request_t, recv_construct, recv_d
  * Completion by the base PML
  * ------------------------------------------------------------------------------------------- */
 
-int mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                               const ompi_status_public_t *matched, ompi_request_t **request)
+ompi_request_t *mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                                           ompi_datatype_t *datatype,
+                                           const mca_pml_umrddt_rts_t *rts,
+                                           const ompi_status_public_t *matched)
 {
-    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_recv_alloc(
-        buf, count, datatype, matched->MPI_SOURCE, matched->MPI_TAG, comm);
+    mca_pml_umrddt_recv_t *recv;
+    time_t refused = 0;
 
-    if (NULL == recv) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+    while (NULL
+           == (recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, matched->MPI_SOURCE,
+                                                matched->MPI_TAG, comm))) {
+        if (mca_pml_umrddt_given_up(OMPI_ERROR, &refused)) {
+            mca_pml_umrddt_control_fatal(comm, matched->MPI_SOURCE, OMPI_ERR_OUT_OF_RESOURCE);
+        }
+        opal_progress(); /* other receives return their records */
     }
     recv->rts = *rts;
     recv->status = *matched;
     recv->status.MPI_ERROR = MPI_SUCCESS;
     recv->super.req_status = recv->status;
     mca_pml_umrddt_recv_matched(recv);
-    *request = &recv->super;
-    return OMPI_SUCCESS;
-}
-
-int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                                       ompi_request_t **request)
-{
-    ompi_request_t *host = *request;
-    int rc =
-        mca_pml_umrddt_envelope_in(comm, buf, count, datatype, rts, &host->req_status, request);
-
-    ompi_request_free(&host);
-    if (OMPI_SUCCESS != rc) {
-        *request = NULL;
-    }
-    return rc;
+    return &recv->super;
 }
 
 bool mca_pml_umrddt_read_envelope(const void *bounce, const void *buf, size_t count,
@@ -283,14 +275,6 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
  * Persistent receives, and others that use our request
  * ------------------------------------------------------------------------------------------- */
 
-/** Set the state of a request that is not started. */
-static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
-{
-    recv->super.req_state = OMPI_REQUEST_INACTIVE;
-    recv->super.req_complete = REQUEST_COMPLETED;
-    recv->release = MCA_PML_UMRDDT_COMPLETED;
-}
-
 /**
  * Create our active request, with a request of the base PML that is not started.
  *
@@ -339,7 +323,7 @@ int mca_pml_umrddt_irecv_init(MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request_t **r
     if (OMPI_SUCCESS == rc) {
         recv->super.req_persistent = true;
         recv->state = MCA_PML_UMRDDT_RECV_DONE;
-        set_inactive(recv);
+        mca_pml_umrddt_request_inactive(&recv->super, &recv->release);
         *request = &recv->super;
     }
     return rc;
@@ -386,7 +370,7 @@ static inline int go(mca_pml_umrddt_recv_t *recv)
     if (OMPI_SUCCESS != rc) {
         recv->host->req_state = OMPI_REQUEST_INACTIVE; /* pml/ucx leaves it active */
         mca_pml_umrddt_recv_unhold(recv);
-        set_inactive(recv);
+        mca_pml_umrddt_request_inactive(&recv->super, &recv->release);
     }
     return rc;
 }
@@ -427,6 +411,8 @@ int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
         }
         if (mca_pml_umrddt_start != requests[i]->req_start) {
             rc = requests[i]->req_start(1, &requests[i]);
+        } else if (OPAL_UNLIKELY(OMPI_REQUEST_INACTIVE != requests[i]->req_state)) {
+            rc = MPI_ERR_REQUEST; /* of the user; Open MPI 4.1 does not test it */
         } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
             rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
         } else {

@@ -118,11 +118,10 @@ typedef struct blocking_t {
 static __opal_attribute_noinline__ int
 recv_envelope(const blocking_t *call, const mca_pml_umrddt_rts_t *rts, ompi_status_public_t *status)
 {
-    ompi_request_t *request;
-    int rc = mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_find(call->comm), call->buf,
-                                        call->count, call->datatype, rts, status, &request);
-
-    return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
+    return mca_pml_umrddt_wait_and_free(
+        mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_find(call->comm), call->buf, call->count,
+                                   call->datatype, rts, status),
+        status);
 }
 
 /** A blocking receive that is smaller than an envelope. */

@@ -37,6 +37,7 @@
 
 #include "ompi/mca/pml/base/pml_base_request.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
@@ -267,6 +268,11 @@ static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind
         (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
 
     if (NULL == recv) {
+        if (sizeof(mca_pml_umrddt_rts_t) == request->req_status._ucount) {
+            /* an envelope, whose sender would wait forever */
+            mca_pml_umrddt_control_fatal(mca_pml_umrddt_comm_find(comm),
+                                         request->req_status.MPI_SOURCE, OMPI_ERR_OUT_OF_RESOURCE);
+        }
         if (!init) { /* else base_let_go restores more than that */
             unwatch(request, init);
         }
@@ -433,30 +439,31 @@ static int let_go_init(ompi_request_t **request_p)
  *
  * @param[in] watch  with the bounce buffer; NULL: received into the user's buffer
  */
-static __opal_attribute_noinline__ int look_into(void *buf, size_t count, ompi_datatype_t *datatype,
-                                                 const watch_t *watch, ompi_request_t **request)
+static __opal_attribute_noinline__ void look_into(void *buf, size_t count,
+                                                  ompi_datatype_t *datatype, const watch_t *watch,
+                                                  ompi_request_t **request)
 {
-    ompi_status_public_t *status = &(*request)->req_status;
+    ompi_request_t *host = *request;
+    ompi_status_public_t *status = &host->req_status;
     mca_pml_umrddt_rts_t rts;
 
     if (MPI_SUCCESS == status->MPI_ERROR && !mca_pml_umrddt_is_internal(status->MPI_TAG)
         && mca_pml_umrddt_read_envelope(NULL == watch ? NULL : watch->bytes, buf, count, datatype,
                                         &rts)) {
-        return mca_pml_umrddt_envelope_in_request(
-            mca_pml_umrddt_comm_find((*request)->req_mpi_object.comm), buf, count, datatype, &rts,
-            request);
-    }
-    if (NULL != watch && !status->_cancelled) {
+        *request = mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_find(host->req_mpi_object.comm),
+                                              buf, count, datatype, &rts, status);
+        ompi_request_free(&host);
+    } else if (NULL != watch && !status->_cancelled) {
         bounce_out_parts(watch, status);
     }
-    return OMPI_SUCCESS;
 }
 
 int mca_pml_umrddt_bare_look_into(ompi_request_t **request)
 {
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) *request;
 
-    return look_into(base->req_addr, base->req_count, base->req_datatype, NULL, request);
+    look_into(base->req_addr, base->req_count, base->req_datatype, NULL, request);
+    return OMPI_SUCCESS;
 }
 
 /** Callback of requests with a watch. */
@@ -502,8 +509,7 @@ post_alone(kind_t kind, bool small, MCA_PML_UMRDDT_RECV_PARAMETERS, ompi_request
         watch_request(host, false, watch, callback_of(kind, false));
         return OMPI_SUCCESS;
     } else if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_rts_t) == host->req_status._ucount)) {
-        rc = small ? look_into(watch->buf, watch->count, watch->datatype, watch, request)
-                   : look_into(buf, count, datatype, NULL, request);
+        look_into(buf, count, datatype, watch, request);
     } else if (small) {
         bounce_out(watch, kind, &host->req_status);
     }

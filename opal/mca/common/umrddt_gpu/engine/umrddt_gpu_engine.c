@@ -111,14 +111,13 @@ static void report_no_kernels(const opal_umrddt_gpu_engine_t *engine, CUresult r
 {
     const char *why = "this umrddt was built without them";
 
-    if (!opal_umrddt_gpu_engine_set.verbose) {
+    if (NULL == opal_umrddt_gpu_engine_set.no_kernels) {
         return;
     }
     if (built && (CUDA_SUCCESS != engine->driver->cuGetErrorString(rc, &why) || NULL == why)) {
         why = "an unknown error";
     }
-    opal_output(0, "pml:umrddt: GPU %d: no kernels, each block of a layout costs a copy: %s",
-                engine->device, why);
+    opal_umrddt_gpu_engine_set.no_kernels(engine->device, why);
 }
 
 void opal_umrddt_gpu_lose_kernels(opal_umrddt_gpu_engine_t *engine, CUresult rc)

@@ -75,7 +75,8 @@ typedef struct opal_umrddt_gpu_engine_params_t {
     unsigned graphs;      /**< maximum graphs of repeated launches per engine; 0: none */
     unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; or
                              OPAL_UMRDDT_GPU_BATCH_LATE */
-    bool verbose;         /**< a GPU without kernels is logged */
+    /** Report to the user that a GPU has no kernels, from any thread; or NULL. */
+    void (*no_kernels)(int device, const char *why);
 } opal_umrddt_gpu_engine_params_t;
 
 /** Counters of the process; they only grow, but for those that say now. */
