@@ -166,6 +166,9 @@ static int start(size_t count, ompi_request_t **requests)
         mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) requests[i];
         int rc;
 
+        if (OPAL_UNLIKELY(OMPI_REQUEST_INACTIVE != requests[i]->req_state)) {
+            return MPI_ERR_REQUEST; /* of the user; Open MPI 4.1 does not test it */
+        }
         if (NULL != request->direct) {
             mca_coll_umrddt_messages_start(request->direct);
             watch(request);
