@@ -898,13 +898,16 @@ static const mpitest_part_t other_parts[] = {{"absent", absent}, {"unused", unus
 
 int main(int argc, char **argv)
 {
-    const char *path = getenv("UMRDDT_TEST_MODULE");
+    const char *path = getenv("UMRDDT_TEST_MODULE"), *gpu = getenv("UMRDDT_TEST_GPU");
 
     if (NULL != path && NULL == (loaded = dlopen(path, RTLD_LAZY | RTLD_LOCAL))) {
         fprintf(stderr, "gpu_calls: %s\n", dlerror());
         return 1;
     }
     mpitest_init(&argc, &argv, "gpu_calls", 1, MPI_THREAD_SINGLE);
+    if (mpitest_has("unused") && NULL != gpu && 0 == strcmp("real", gpu)) {
+        mpitest_skip("for machines without GPUs");
+    }
     if (mpitest_has("absent") || mpitest_has("unused")) {
         mpitest_run(other_parts);
         return mpitest_finish();
