@@ -42,8 +42,9 @@ typedef struct mca_coll_umrddt_module_t {
     mca_coll_base_module_t super;
     mca_coll_base_comm_coll_t saved; /**< the original functions; modules in use are retained */
     bool enabled;                    /**< saved is set */
-    int near;    /**< number of processes, if at most MCA_COLL_UMRDDT_NEAR_BCAST, all of this node;
-                    else    INT_MAX */
+    /** Number of processes, if at most MCA_COLL_UMRDDT_NEAR_BCAST, all on this node; else INT_MAX.
+     */
+    int near;
     int queries; /**< 1: query the buffers; 0: the user asserts that they are in system memory; -1:
                  info key not read yet; atomic */
     enum {
