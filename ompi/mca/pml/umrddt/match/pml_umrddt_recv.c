@@ -411,8 +411,10 @@ int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
         }
         if (mca_pml_umrddt_start != requests[i]->req_start) {
             rc = requests[i]->req_start(1, &requests[i]);
-        } else if (OPAL_UNLIKELY(OMPI_REQUEST_INACTIVE != requests[i]->req_state)) {
-            rc = MPI_ERR_REQUEST; /* of the user; Open MPI 4.1 does not test it */
+        } else if (OPAL_UNLIKELY(OMPI_REQUEST_INACTIVE != requests[i]->req_state
+                                 && !REQUEST_COMPLETE(requests[i]))) {
+            /* of the user; Open MPI 4.1 does not test it. osc/pt2pt starts complete ones again */
+            rc = MPI_ERR_REQUEST;
         } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
             rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
         } else {
