@@ -205,7 +205,6 @@ void mca_pml_umrddt_pack_report(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_repl
 bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
 {
     static mca_pml_umrddt_shortage_t shortage;
-    static uint64_t given;
     int rc;
 
     if (pack->hca.stopped || pack->hca.broken) {
@@ -216,12 +215,12 @@ bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
     }
     rc = mca_pml_umrddt.hca->fin_reserve(pack->hca.endpoint);
     if (OPAL_LIKELY(OPAL_SUCCESS == rc)) {
-        ++given;
+        shortage.lasted = 0;
         return true;
     }
     if (OPAL_ERR_OUT_OF_RESOURCE != rc) {
         pack->hca.broken = true;
-    } else if (0 == pack->in_flight && mca_pml_umrddt_rdma_shortage(&shortage, given)) {
+    } else if (0 == pack->in_flight && mca_pml_umrddt_rdma_shortage(&shortage)) {
         /* others have all receives, and may not call MPI: as if the sender had given up */
         pack->not_packed = true;
         pack->hca.stopped = true;

@@ -257,25 +257,21 @@ static void all_by_base(mca_pml_umrddt_recv_state_t state, uint64_t *reason)
     }
 }
 
-bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage, uint64_t given)
+bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage)
 {
     const uint64_t now = mca_pml_umrddt_time(), passed = now - shortage->looked;
 
     shortage->looked = now;
-    if (given != shortage->given) {
-        shortage->given = given;
-        shortage->lasted = 0;
-    }
     shortage->lasted += passed < STARVED_PASS ? passed : STARVED_PASS;
     return STARVED <= shortage->lasted;
 }
 
-bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage, uint64_t given,
+bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage,
                                  const mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
     const mca_pml_umrddt_recv_state_t state = recv->state;
 
-    if (!mca_pml_umrddt_rdma_shortage(shortage, given)) {
+    if (!mca_pml_umrddt_rdma_shortage(shortage)) {
         return false;
     }
     shortage->lasted -= STARVED / 16; /* not in each pass */
@@ -292,8 +288,7 @@ static bool take_credit(void *owner)
     int rc = mca_pml_umrddt.hca->fin_reserve(recv->endpoint);
 
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        return mca_pml_umrddt_rdma_starves(&shortage, counters->rounds, recv,
-                                           &counters->fallback_other);
+        return mca_pml_umrddt_rdma_starves(&shortage, recv, &counters->fallback_other);
     }
     if (OPAL_SUCCESS != rc) {
         mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_endpoint);
@@ -306,6 +301,7 @@ static bool take_credit(void *owner)
         mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_other);
         return true;
     }
+    shortage.lasted = 0;
     MCA_PML_UMRDDT_COUNT(rounds);
     return true;
 }

@@ -113,24 +113,22 @@ void mca_pml_umrddt_recv_request_credit(mca_pml_umrddt_recv_t *recv);
 
 /** Keys, or credits, for which receives wait while others have them. */
 typedef struct mca_pml_umrddt_shortage_t {
-    uint64_t given;  /**< number of those given out, at the last look */
-    uint64_t looked; /**< time of that, nanoseconds */
-    uint64_t lasted; /**< progress since one was given out, nanoseconds */
+    uint64_t looked; /**< time of the last look, nanoseconds */
+    uint64_t
+        lasted; /**< progress since one was given out, nanoseconds; who gives one sets it to 0 */
 } mca_pml_umrddt_shortage_t;
 
-/** A receive finds none. @return true: none was given out for long, with @p given so far */
-bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage, uint64_t given);
+/** A receive finds none. @return true: none was given out for long */
+bool mca_pml_umrddt_rdma_shortage(mca_pml_umrddt_shortage_t *shortage);
 
 /**
  * A receive finds none, and waits in its present state. If none was given out for long, receives in
  * this state fall back to the base PML, unless their senders have others under way: the holders may
  * be processes that do not call MPI.
  *
- * @param[in] given  number of those given out so far
- *
  * @return true: this receive has fallen back, too
  */
-bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage, uint64_t given,
+bool mca_pml_umrddt_rdma_starves(mca_pml_umrddt_shortage_t *shortage,
                                  const mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
 /** End the use of the cache slot at the sender. @p well: the FIN of the round has arrived */

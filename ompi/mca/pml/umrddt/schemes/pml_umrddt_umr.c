@@ -396,7 +396,6 @@ static inline bool from_cache(mca_pml_umrddt_recv_t *recv)
 static bool map_keys(void *owner)
 {
     static mca_pml_umrddt_shortage_t shortage;
-    static uint64_t given;
     mca_pml_umrddt_recv_t *recv = owner;
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc;
@@ -409,13 +408,13 @@ static bool map_keys(void *owner)
         MCA_BTL_UMR_REMOTE, recv->buf, recv->layout, rdma->memory, chunk_of(recv), recv->position,
         recv->total, mca_pml_umrddt.params.max_keys, keys_ready, recv, &rdma->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        return mca_pml_umrddt_rdma_starves(&shortage, given, recv, &counters->fallback_keys);
+        return mca_pml_umrddt_rdma_starves(&shortage, recv, &counters->fallback_keys);
     }
     if (OPAL_SUCCESS != rc) {
         mca_pml_umrddt_rdma_by_base(recv, &counters->fallback_keys);
         return true;
     }
-    ++given;
+    shortage.lasted = 0;
     recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
     if (rdma->keyset->ready) {
         keys_ready(recv, OPAL_SUCCESS);
