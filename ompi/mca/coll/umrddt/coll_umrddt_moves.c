@@ -308,8 +308,9 @@ static inline bool both_are_large(const ompi_communicator_t *comm, umrddt_count_
 #define EXCHANGE_COUNTS(comm, count, dtype)                                                    \
     mca_coll_umrddt_counts_near(module, comm, MCA_COLL_UMRDDT_NEAR_EXCHANGE, (size_t) (count), \
                                 dtype)
-#define allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
-    (both_are_large(comm, scount, sdtype, rcount, rdtype) || EXCHANGE_COUNTS(comm, rcount, rdtype))
+#define allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype)           \
+    (OMPI_COMM_IS_INTER(comm) ? both_are_large(comm, scount, sdtype, rcount, rdtype) \
+                              : EXCHANGE_COUNTS(comm, rcount, rdtype))
 #define allgatherv_counts(comm, sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype) \
     (OMPI_COMM_IS_INTER(comm) || 0 < (rdtype)->super.size)
 #define alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
